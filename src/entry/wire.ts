@@ -1,0 +1,237 @@
+/**
+ * A reader of protobuf's wire format that hands out offsets instead of values, and the few writers that a re-stamp
+ * needs. It decodes nothing it is not asked for, and every byte it walks over is checked: a varint of more than ten
+ * bytes, a length beyond the end, field number 0 and the group types are refused.
+ */
+import { IsthmusError, type IsthmusErrorCode } from '../errors.js';
+
+export const VARINT = 0;
+export const FIXED64 = 1;
+export const BYTES = 2;
+export const FIXED32 = 5;
+
+/** Walks the fields of one message. After `next()`, `field`, `wireType`, `tagStart`, `valueStart`, `valueEnd` tell the field. */
+export class WireReader {
+  field = 0;
+  wireType = 0;
+  tagStart = 0;
+  /** For BYTES: behind the length; for the others: at the value. */
+  valueStart = 0;
+  valueEnd = 0;
+  /** The low and high 32 bits of the last varint value. */
+  low = 0;
+  high = 0;
+
+  constructor(
+    private readonly bytes: Uint8Array,
+    private at: number,
+    private readonly end: number,
+    private readonly code: IsthmusErrorCode,
+    private readonly what: string,
+  ) {}
+
+  /** Moves to the next field; false at the end of the message. */
+  next(): boolean {
+    if (this.at >= this.end) return false;
+    this.tagStart = this.at;
+    this.varint();
+    const tag = this.low;
+    // A tag is a 32-bit number; larger ones have no field number that anyone could have declared.
+    if (this.high !== 0 || tag >>> 3 === 0) this.refuse('holds a field number outside 1..2^29-1');
+    this.field = tag >>> 3;
+    this.wireType = tag & 7;
+    this.valueStart = this.at;
+    switch (this.wireType) {
+      case VARINT:
+        this.varint();
+        break;
+      case BYTES:
+        this.varint();
+        this.valueStart = this.at;
+        if (this.high !== 0 || this.low >>> 0 > this.end - this.at) this.refuse('holds a length beyond its end');
+        this.at += this.low >>> 0;
+        break;
+      case FIXED64:
+        this.at += 8;
+        break;
+      case FIXED32:
+        this.at += 4;
+        break;
+      default:
+        this.refuse(`holds wire type ${this.wireType}, which no field here has`);
+    }
+    if (this.at > this.end) this.refuse('is cut');
+    this.valueEnd = this.at;
+    return true;
+  }
+
+  /** Refuses the field just read unless it has this wire type. */
+  expect(wireType: number): void {
+    if (this.wireType !== wireType) {
+      this.refuse(`holds field ${this.field} with wire type ${this.wireType} instead of ${wireType}`);
+    }
+  }
+
+  refuse(rule: string): never {
+    throw new IsthmusError(this.code, `${this.what} ${rule} (at byte ${this.tagStart})`);
+  }
+
+  private varint(): void {
+    const bytes = this.bytes;
+    let at = this.at;
+    const end = this.end;
+    let byte = at < end ? (bytes[at++] as number) : this.refuse('is cut inside a number');
+    let low = byte & 0x7f;
+    let high = 0;
+    if (byte > 0x7f) {
+      let shift = 7;
+      do {
+        byte = at < end ? (bytes[at++] as number) : this.refuse('is cut inside a number');
+        const bits = byte & 0x7f;
+        if (shift < 28) low |= bits << shift;
+        else if (shift === 28) {
+          low |= bits << 28;
+          high = bits >>> 4;
+        } else if (shift < 64) high |= bits << (shift - 32);
+        else this.refuse('holds a number of more than ten bytes');
+        shift += 7;
+      } while (byte > 0x7f);
+    }
+    this.low = low;
+    this.high = high;
+    this.at = at;
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** The text of `bytes[start..end)`; what is not UTF-8 reads as U+FFFD. */
+export function decodeText(bytes: Uint8Array, start: number, end: number): string {
+  return decoder.decode(bytes.subarray(start, end));
+}
+
+/** The 64-bit number of two 32-bit halves, unsigned. */
+export function toUint64(high: number, low: number): bigint {
+  return high === 0 ? BigInt(low >>> 0) : (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+}
+
+/** Reads a varint whose bounds a WireReader has checked before; unsigned 64 bit. */
+export function uint64At(bytes: Uint8Array, start: number): bigint {
+  let low = 0;
+  let high = 0;
+  let shift = 0;
+  for (let at = start; ; at++) {
+    const byte = bytes[at] as number;
+    const bits = byte & 0x7f;
+    if (shift < 28) low |= bits << shift;
+    else if (shift === 28) {
+      low |= bits << 28;
+      high = bits >>> 4;
+    } else high |= bits << (shift - 32);
+    if (byte < 0x80) return toUint64(high, low);
+    shift += 7;
+  }
+}
+
+/** The bytes that a varint of an unsigned 32-bit number takes. */
+export function varintLength(value: number): number {
+  if (value < 0x80) return 1;
+  if (value < 0x4000) return 2;
+  if (value < 0x200000) return 3;
+  return value < 0x10000000 ? 4 : 5;
+}
+
+/** Writes an unsigned 32-bit number and returns the offset behind it. */
+export function writeVarint(target: Uint8Array, at: number, value: number): number {
+  let rest = value;
+  let to = at;
+  while (rest > 0x7f) {
+    target[to++] = (rest & 0x7f) | 0x80;
+    rest >>>= 7;
+  }
+  target[to++] = rest;
+  return to;
+}
+
+/** Writes a big-endian unsigned 32-bit number and returns the offset behind it. */
+export function writeUint32(target: Uint8Array, at: number, value: number): number {
+  target[at] = value >>> 24;
+  target[at + 1] = (value >>> 16) & 0xff;
+  target[at + 2] = (value >>> 8) & 0xff;
+  target[at + 3] = value & 0xff;
+  return at + 4;
+}
+
+/** Reads a big-endian unsigned 32-bit number; the caller has checked the bounds. */
+export function readUint32(bytes: Uint8Array, at: number): number {
+  return (
+    (((bytes[at] as number) << 24) |
+      ((bytes[at + 1] as number) << 16) |
+      ((bytes[at + 2] as number) << 8) |
+      (bytes[at + 3] as number)) >>>
+    0
+  );
+}
+
+/** Copies `source[start..end)` and returns the offset behind the copy. A loop beats making a view for a short run. */
+export function copyBytes(target: Uint8Array, at: number, source: Uint8Array, start: number, end: number): number {
+  if (end - start > 160) target.set(source.subarray(start, end), at);
+  else for (let from = start, to = at; from < end; from++, to++) target[to] = source[from] as number;
+  return at + end - start;
+}
+
+/** A growing buffer for building a message; for producers and parts, not for the verbatim path. */
+export class WireWriter {
+  private bytes = Buffer.allocUnsafe(256);
+  private length = 0;
+
+  private reserve(more: number): void {
+    if (this.length + more <= this.bytes.length) return;
+    const grown = Buffer.allocUnsafe(Math.max(this.bytes.length * 2, this.length + more));
+    grown.set(this.bytes.subarray(0, this.length));
+    this.bytes = grown;
+  }
+
+  /** A field with an unsigned number of up to 64 bits; a negative one is written as its two's complement. */
+  uint64(field: number, value: bigint | number): void {
+    this.reserve(20);
+    this.length = writeVarint(this.bytes, this.length, (field << 3) | VARINT);
+    let rest = BigInt.asUintN(64, BigInt(value));
+    while (rest > 0x7fn) {
+      this.bytes[this.length++] = Number(rest & 0x7fn) | 0x80;
+      rest >>= 7n;
+    }
+    this.bytes[this.length++] = Number(rest);
+  }
+
+  /** A field with an unsigned 32-bit number. */
+  uint32(field: number, value: number): void {
+    this.reserve(10);
+    this.length = writeVarint(this.bytes, this.length, (field << 3) | VARINT);
+    this.length = writeVarint(this.bytes, this.length, value);
+  }
+
+  bytesField(field: number, value: Uint8Array): void {
+    this.reserve(10 + value.length);
+    this.length = writeVarint(this.bytes, this.length, ((field << 3) | BYTES) >>> 0);
+    this.length = writeVarint(this.bytes, this.length, value.length);
+    this.bytes.set(value, this.length);
+    this.length += value.length;
+  }
+
+  text(field: number, value: string): void {
+    this.bytesField(field, Buffer.from(value, 'utf8'));
+  }
+
+  /** Bytes that are whole fields already. */
+  raw(source: Uint8Array): void {
+    this.reserve(source.length);
+    this.bytes.set(source, this.length);
+    this.length += source.length;
+  }
+
+  /** What has been written: a view that the next write may invalidate. */
+  written(): Uint8Array {
+    return this.bytes.subarray(0, this.length);
+  }
+}
