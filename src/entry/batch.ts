@@ -35,11 +35,13 @@ export class BatchTable {
     count: number,
     compactedCount: number,
   ) {
-    if (count < 0 || count > bytes.length / MIN_RECORD) {
+    const capacity = Math.floor(bytes.length / MIN_RECORD);
+    if (count < 0 || (count > capacity && compactedCount === 0)) {
       refuse(`says it holds ${count} messages in ${bytes.length} bytes`);
     }
-    const columns = new Int32Array(count * 9);
-    const column = (i: number) => columns.subarray(i * count, (i + 1) * count);
+    const rows = Math.min(count, capacity);
+    const columns = new Int32Array(rows * 9);
+    const column = (i: number) => columns.subarray(i * rows, (i + 1) * rows);
     this.start = column(0);
     this.end = column(1);
     this.metadataEnd = column(2);
@@ -49,7 +51,7 @@ export class BatchTable {
     this.orderingKeyEnd = column(6);
     this.sequenceHigh = column(7);
     this.sequenceLow = column(8);
-    this.hasSequenceId = new Uint8Array(count);
+    this.hasSequenceId = new Uint8Array(rows);
     let at = 0;
     let found = 0;
     for (; found < count && at < bytes.length; found++) at = this.locate(found, at);
@@ -262,7 +264,10 @@ export function openBatch(entry: Entry, codecs: Codecs, limits?: DecodeLimits): 
   }
   if (metadata.encrypted) throw new IsthmusError('encryptedBatch', 'the batch is encrypted and cannot be opened');
   if (verifyChecksum(entry) === 'mismatch') {
-    throw new IsthmusError('checksumMismatch', `the stored checksum ${entry.checksum} does not match the entry's bytes`);
+    throw new IsthmusError(
+      'checksumMismatch',
+      `the stored checksum ${entry.checksum} does not match the entry's bytes`,
+    );
   }
   const bytes = decompressPayload(entry.payload, metadata.compression, metadata.uncompressedSize, codecs, limits);
   return new BatchTable(bytes, count, metadata.compactedBatchIndexes.length);

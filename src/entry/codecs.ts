@@ -4,7 +4,7 @@
  * ones here are loaded from packages, zstd from the first of three that is there.
  */
 import zlib from 'node:zlib';
-import { IsthmusError } from '../errors.js';
+import { IsthmusError, show } from '../errors.js';
 import type { CompressionType } from './metadata.js';
 
 /** One compression format. Synchronous; throws anything at all on corrupt input. */
@@ -62,6 +62,9 @@ export function decompressPayload(
   limits: DecodeLimits = {},
 ): Uint8Array {
   const limit = limits.maxUncompressedBytes ?? DEFAULT_MAX_UNCOMPRESSED_BYTES;
+  if (!(limit >= 0)) {
+    throw new IsthmusError('invalidArgument', `maxUncompressedBytes ${show(limit)}: a limit is a number of bytes`);
+  }
   if ((declaredSize ?? 0) > limit) refuse(`declares ${declaredSize} bytes uncompressed; the limit is ${limit}`);
   const output = compression === 'none' ? payload : run(payload, compression, declaredSize, codecs, limit);
   if (output.length > limit) refuse(`has ${output.length} bytes uncompressed; the limit is ${limit}`);
@@ -209,7 +212,9 @@ async function zstdCodec(): Promise<Codec | undefined> {
 }
 
 /** The zstd codec of one named provider, for hosts that want to choose; undefined where it is not installed. */
-export async function zstdCodecOf(provider: 'node:zlib' | 'zstd-napi' | '@foxglove/wasm-zstd'): Promise<Codec | undefined> {
+export async function zstdCodecOf(
+  provider: 'node:zlib' | 'zstd-napi' | '@foxglove/wasm-zstd',
+): Promise<Codec | undefined> {
   const load = { 'node:zlib': nodeZstd, 'zstd-napi': zstdNapi, '@foxglove/wasm-zstd': wasmZstd }[provider];
   const engine = await load();
   return engine === undefined ? undefined : zstdFromEngine(engine);
@@ -225,7 +230,8 @@ function zstdFromEngine(engine: ZstdEngine): Codec {
       const bound = declaredSize ?? limit;
       if (contentSize !== undefined) {
         if (contentSize > bound) refuse(`is a zstd frame that claims ${contentSize} bytes`);
-        return contentSize === 0 ? new Uint8Array(0) : engine.decompress(input, contentSize);
+        // Room for one byte where none is claimed, so that the engine still looks at the frame and refuses a false claim.
+        return engine.decompress(input, Math.max(1, contentSize));
       }
       if (declaredSize !== undefined) return engine.decompress(input, declaredSize);
       return growing(engine, input, limit);

@@ -7,7 +7,7 @@ import { BatchMessage, BatchTable } from './batch.js';
 import { type Codecs, codecFor } from './codecs.js';
 import { crc32c } from './crc32c.js';
 import { Inner, KeyValue, Outer } from './fields.js';
-import type { CompressionType, Stamp } from './metadata.js';
+import { type CompressionType, compressionCode, type Stamp } from './metadata.js';
 import { CHECKSUM_BLOCK, type EntryBuffers, writeChecksum } from './restamp.js';
 import { WireWriter, writeUint32 } from './wire.js';
 
@@ -172,8 +172,6 @@ interface Computed {
   readonly stamp: Stamp | undefined;
 }
 
-const COMPRESSION_CODES = { none: 0, lz4: 1, zlib: 2, zstd: 3, snappy: 4 } as const;
-
 function encodeOuter(outer: OuterFields, computed: Computed): Uint8Array {
   const writer = new WireWriter();
   const { chunk, txn } = outer;
@@ -186,8 +184,7 @@ function encodeOuter(outer: OuterFields, computed: Computed): Uint8Array {
   if (key !== undefined) writer.bytesField(Outer.partitionKey, key);
   for (const cluster of outer.replicateTo ?? []) writer.text(Outer.replicateTo, cluster);
   if (computed.compression !== 'none') {
-    const code = typeof computed.compression === 'number' ? computed.compression : COMPRESSION_CODES[computed.compression];
-    writer.uint32(Outer.compression, code);
+    writer.uint64(Outer.compression, compressionCode(computed.compression));
   }
   if (computed.uncompressedSize !== undefined) writer.uint32(Outer.uncompressedSize, computed.uncompressedSize);
   if (computed.numMessagesInBatch !== undefined) writer.uint32(Outer.numMessagesInBatch, computed.numMessagesInBatch);
@@ -200,7 +197,7 @@ function encodeOuter(outer: OuterFields, computed: Computed): Uint8Array {
   if (outer.partitionKeyB64 !== undefined) writer.uint32(Outer.partitionKeyB64, Number(outer.partitionKeyB64));
   if (outer.orderingKey !== undefined) writer.bytesField(Outer.orderingKey, outer.orderingKey);
   if (outer.deliverAtMs !== undefined) writer.uint64(Outer.deliverAtTime, outer.deliverAtMs);
-  if (outer.markerType !== undefined) writer.uint32(Outer.markerType, outer.markerType);
+  if (outer.markerType !== undefined) writer.uint64(Outer.markerType, outer.markerType);
   if (txn !== undefined) {
     writer.uint64(Outer.txnLeastBits, txn.leastBits);
     writer.uint64(Outer.txnMostBits, txn.mostBits);
@@ -209,9 +206,9 @@ function encodeOuter(outer: OuterFields, computed: Computed): Uint8Array {
   if (outer.nullValue !== undefined) writer.uint32(Outer.nullValue, Number(outer.nullValue));
   if (chunk !== undefined) {
     writer.text(Outer.uuid, chunk.uuid);
-    writer.uint32(Outer.numChunks, chunk.numChunks);
-    writer.uint32(Outer.totalChunkSize, chunk.totalSize);
-    writer.uint32(Outer.chunkId, chunk.chunkId);
+    writer.uint64(Outer.numChunks, chunk.numChunks);
+    writer.uint64(Outer.totalChunkSize, chunk.totalSize);
+    writer.uint64(Outer.chunkId, chunk.chunkId);
   }
   if (outer.nullPartitionKey !== undefined) writer.uint32(Outer.nullPartitionKey, Number(outer.nullPartitionKey));
   if (computed.stamp !== undefined) {

@@ -3,9 +3,9 @@ export {
   type Codec,
   type Codecs,
   codecFor,
+  DEFAULT_MAX_UNCOMPRESSED_BYTES,
   type DecodeLimits,
   decompressPayload,
-  DEFAULT_MAX_UNCOMPRESSED_BYTES,
   defaultCodecs,
   zstdCodecOf,
 } from './codecs.js';
@@ -21,7 +21,14 @@ export {
 } from './encode.js';
 export { type BrokerEntry, type Entry, parseEntry, verifyChecksum } from './entry.js';
 export { Inner, Outer, SOURCE_POSITION_PROPERTY } from './fields.js';
-export type { ChunkInfo, CompressionType, EncryptionKey, EntryMetadata, Stamp } from './metadata.js';
+export {
+  type ChunkInfo,
+  type CompressionType,
+  compressionCode,
+  type EncryptionKey,
+  type EntryMetadata,
+  type Stamp,
+} from './metadata.js';
 export { formatSourcePosition, parseSourcePosition, type SourcePosition } from './position.js';
 export {
   CHECKSUM_BLOCK,
@@ -35,4 +42,4 @@ export {
   writeChecksum,
   writeStamp,
 } from './restamp.js';
-export { copyBytes, varintLength, writeUint32, writeVarint } from './wire.js';
+export { copyBytes, WireReader, WireWriter, writeUint32 } from './wire.js';

@@ -6,7 +6,12 @@ import { BYTES, decodeText, WireReader } from './wire.js';
 const POSITION_KEY = new TextEncoder().encode(SOURCE_POSITION_PROPERTY);
 
 /** Walks one KeyValue and returns where its four ends lie: key start, key end, value start, value end. */
-function locate(bytes: Uint8Array, start: number, end: number, code: IsthmusErrorCode): [number, number, number, number] {
+function locate(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  code: IsthmusErrorCode,
+): [number, number, number, number] {
   const reader = new WireReader(bytes, start, end, code, 'a property');
   let keyStart = -1;
   let keyEnd = -1;

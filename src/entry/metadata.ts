@@ -35,6 +35,11 @@ export interface EncryptionKey {
 }
 
 const COMPRESSIONS = ['none', 'lz4', 'zlib', 'zstd', 'snappy'] as const;
+/** The number that stands for a codec on the wire. */
+export function compressionCode(compression: CompressionType): number {
+  return typeof compression === 'number' ? compression : COMPRESSIONS.indexOf(compression);
+}
+
 const NONE: readonly never[] = Object.freeze([]);
 
 /** Which of the fields that a re-stamp owns are present. */

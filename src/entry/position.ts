@@ -28,7 +28,10 @@ export function formatSourcePosition(position: SourcePosition): string {
 export function parseSourcePosition(text: string): SourcePosition {
   const match = FORM.exec(text);
   if (match === null) {
-    throw new IsthmusError('invalidPosition', `source position ${show(text)}: two or three decimal numbers with colons`);
+    throw new IsthmusError(
+      'invalidPosition',
+      `source position ${show(text)}: two or three decimal numbers with colons`,
+    );
   }
   const [, ledger, entry, part] = match as unknown as [string, string, string, string | undefined];
   const position: SourcePosition = {

@@ -223,11 +223,36 @@ export class WireWriter {
     this.bytesField(field, Buffer.from(value, 'utf8'));
   }
 
+  /** A field with a 64-bit number given as halves, of which only the bits count. */
+  uint64Halves(field: number, high: number, low: number): void {
+    if (high === 0) this.uint32(field, low >>> 0);
+    else this.uint64(field, toUint64(high, low));
+  }
+
   /** Bytes that are whole fields already. */
   raw(source: Uint8Array): void {
-    this.reserve(source.length);
-    this.bytes.set(source, this.length);
-    this.length += source.length;
+    this.copy(source, 0, source.length);
+  }
+
+  /** `source[start..end)`, whole fields already. */
+  copy(source: Uint8Array, start: number, end: number): void {
+    this.reserve(end - start);
+    this.length = copyBytes(this.bytes, this.length, source, start, end);
+  }
+
+  /** The field under a reader over `source`, under another number. */
+  retagged(field: number, reader: WireReader, source: Uint8Array): void {
+    this.reserve(20);
+    this.length = writeVarint(this.bytes, this.length, ((field << 3) | reader.wireType) >>> 0);
+    if (reader.wireType === BYTES) {
+      this.length = writeVarint(this.bytes, this.length, reader.valueEnd - reader.valueStart);
+    }
+    this.copy(source, reader.valueStart, reader.valueEnd);
+  }
+
+  /** Begins anew in the same memory. */
+  clear(): void {
+    this.length = 0;
   }
 
   /** What has been written: a view that the next write may invalidate. */

@@ -56,7 +56,10 @@ export function replaceSegments(
   const epoch = layout.epoch + 1;
   const nextSegmentId = layout.nextSegmentId + created.length;
   if (!Number.isSafeInteger(epoch) || !Number.isSafeInteger(nextSegmentId)) {
-    throw new IsthmusError('invalidOperation', `epoch ${epoch} or segment id ${nextSegmentId} leaves the safe integers`);
+    throw new IsthmusError(
+      'invalidOperation',
+      `epoch ${epoch} or segment id ${nextSegmentId} leaves the safe integers`,
+    );
   }
   const segments = new Map(layout.segments);
   const childIds = new Map<number, number[]>();

@@ -106,7 +106,10 @@ export function rebucketSegment(
   const parent = requireActive(layout, segmentId);
   const entryBucketSplits = readBoundaries(splits, 'splits', 'invalidArgument');
   if (equalBoundaries(entryBucketSplits, parent.entryBucketSplits)) {
-    throw new IsthmusError('invalidOperation', `segment ${segmentId} already has the bucket boundaries ${show(splits)}`);
+    throw new IsthmusError(
+      'invalidOperation',
+      `segment ${segmentId} already has the bucket boundaries ${show(splits)}`,
+    );
   }
   return replaceSegments(layout, [{ range: parent.range, entryBucketSplits, parentIds: [segmentId] }], options.nowMs);
 }

@@ -126,9 +126,7 @@ export function isAtLeastAsFine(a: Shape, b: Shape): boolean {
   return a.cells.every((cell) => {
     const coarse = b.cells[j] as Cell;
     if (cell.range.end === coarse.range.end) j++;
-    return (
-      cell.range.end <= coarse.range.end && includesBoundaries(cell.entryBucketSplits, coarse.entryBucketSplits)
-    );
+    return cell.range.end <= coarse.range.end && includesBoundaries(cell.entryBucketSplits, coarse.entryBucketSplits);
   });
 }
 

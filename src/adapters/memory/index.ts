@@ -1,0 +1,1 @@
+export { MemoryTopic, type MemoryTopicOptions } from './topic.js';

@@ -1,0 +1,157 @@
+/**
+ * isthmus decides how the message stream of a range-segmented topic travels between clusters. It is the replication
+ * core that a broker, a proxy or a custom replicator embeds: the host brings storage and transport, isthmus brings
+ * every decision, as pure functions and values. This page tells the whole design; each room's files tell the rest.
+ *
+ * ## The problem
+ *
+ * A scalable topic (PIP-460) is cut by key: each *segment* owns a range of a 16-bit ring, and a message goes where
+ * the high half of its key's hash lies. Inside a segment the low half of the same hash picks an *entry bucket*
+ * (PIP-486), and producers batch per bucket, so that a whole entry goes to one consumer. Each cluster splits, merges
+ * and rebuckets its own topics as its own load asks. So a batch read on one cluster may have no single place on
+ * another: its keys may lie in two segments there, or in two buckets.
+ *
+ * ## Two paths
+ *
+ * An entry is forwarded **verbatim** when its place is certain without reading its payload: one remote segment covers
+ * the whole range of the source segment, and the entry's stamp (the lowest and highest bucket hash in it) lies within
+ * one bucket there. `choosePath` decides that from the outer metadata alone; `restamp` then puts on the source cluster
+ * and position by editing bytes, and *moves* the checksum: CRC32C is linear, so the checksum of the changed head and
+ * the unread payload follows from the stored one. Forwarding 5 MiB costs what forwarding 1 KiB costs.
+ *
+ * Else the entry is **re-batched**: `rebatch` opens it, groups its records by remote segment and bucket, and writes
+ * each group as an entry of its own, records byte for byte. That is always correct and never cheap, so the rest of the
+ * design makes it rare. What can be neither forwarded whole nor opened (an encrypted batch, a corrupt one) is *held*
+ * with a reason: never dropped, never sent wrong.
+ *
+ * ## One rule for layouts
+ *
+ * Clusters need no leader to agree: **a boundary exists if any cluster has it**, on both rings. A layout's `Shape` is
+ * its active ranges and their bucket boundaries; `joinShapes` is the union, a join-semilattice, so that the order in
+ * which clusters hear of each other does not matter. `applyShape` brings a layout onto a shape in one mutation. Only
+ * *siblings*, the two leaves of one node of a split tree that every cluster computes alike, may merge again
+ * (`siblingBoundaries`). Once shapes are equal, everything is verbatim.
+ *
+ * ## Order, and once
+ *
+ * A key lies in one bucket of one segment, so its messages stay together through a re-batch, and parts of one entry
+ * share no key. Sends to one remote segment go in ascending source position; a part's number is the end hash of its
+ * bucket, so that a retry under another layout numbers what it sends alike. The destination keeps one watermark for
+ * each source segment (`DedupWindow`): `offer` answers `accept`, `duplicate`, `gap` when a send before it is missing,
+ * or `partial` when an earlier, finer attempt stored some of it. A sealed segment hands its window on. When a segment
+ * is sealed between two parts, the rectangles of the ring that were acknowledged are left out of the next plan.
+ * `replicated_from` on every copy ends loops.
+ *
+ * ## Rooms
+ *
+ * From below: `ring` (hashes, ranges, buckets), `entry` (the stored entry), `layout` (the segment DAG, shapes, joins),
+ * `dedup`, `rebatch`. They read no clock, no random source, no network and no disk: the same inputs give the same
+ * outputs. `isthmus/drivers` runs them against `ports`, the interfaces a host implements; `isthmus/adapters/*` are
+ * ready ports; `isthmus/testing` has arbitraries for property tests.
+ *
+ * @packageDocumentation
+ */
+export {
+  comparePositions,
+  type DedupSnapshot,
+  DedupWindow,
+  isSameEntry,
+  type Offer,
+  type OfferAnswer,
+} from './dedup/index.js';
+export {
+  type BatchMessage,
+  type BrokerEntry,
+  batchMessage,
+  type ChunkInfo,
+  type Codec,
+  type Codecs,
+  type CompressionType,
+  type DecodeLimits,
+  defaultCodecs,
+  type EncodeBatchOptions,
+  type EncodeMessageOptions,
+  type EncryptionKey,
+  type Entry,
+  type EntryBuffers,
+  type EntryMetadata,
+  encodeBatch,
+  encodeMessage,
+  formatSourcePosition,
+  joinBuffers,
+  type MessageFields,
+  type OuterFields,
+  parseEntry,
+  parseSourcePosition,
+  type RestampOptions,
+  readBatch,
+  restamp,
+  SOURCE_POSITION_PROPERTY,
+  type SourcePosition,
+  type Stamp,
+  verifyChecksum,
+  zstdCodecOf,
+} from './entry/index.js';
+export { IsthmusError, type IsthmusErrorCode } from './errors.js';
+export {
+  type ApplyShapeOptions,
+  applyShape,
+  type Cell,
+  type CreateLayoutOptions,
+  createLayout,
+  equalShapes,
+  findActiveSegment,
+  formatLayout,
+  type HostCapabilities,
+  isAtLeastAsFine,
+  joinShapes,
+  type Layout,
+  type MergeOptions,
+  mergeSegments,
+  type Operation,
+  type OperationPlan,
+  parseLayout,
+  parseShape,
+  planOperations,
+  pruneSegment,
+  rebucketSegment,
+  type Segment,
+  type Shape,
+  type SplitOptions,
+  shapeOf,
+  siblingBoundaries,
+  splitSegment,
+  type Unreachable,
+} from './layout/index.js';
+export type {
+  Clock,
+  EntryRead,
+  EntrySource,
+  RemoteTopic,
+  Send,
+  SendResult,
+  StoredEntry,
+} from './ports/index.js';
+export {
+  choosePath,
+  inspectBatch,
+  type Part,
+  type Path,
+  type PathOptions,
+  type RebatchOptions,
+  type Rectangle,
+  type RemoteLayout,
+  rebatch,
+  type SkipReason,
+  type SourceSegment,
+} from './rebatch/index.js';
+export {
+  bucketHash,
+  bucketIndex,
+  bucketRange,
+  classicPartition,
+  equalWidthSplits,
+  type HashRange,
+  hashKey,
+  segmentHash,
+} from './ring/index.js';

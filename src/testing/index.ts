@@ -1,0 +1,1 @@
+export { arbLayout, arbShape } from './layouts.js';

@@ -1,0 +1,180 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { applyShape, createLayout, formatLayout, parseLayout, pruneSegment, shapeOf } from '../../src/layout/index.js';
+import { arbLayout } from '../../src/testing/layouts.js';
+
+type Members = Record<string, unknown>;
+interface StoredRecord extends Members {
+  segments: Record<string, Members>;
+}
+
+const nowMs = 1_700_000_000_000;
+
+function segment(segmentId: unknown, start: unknown, end: unknown, more: Members = {}): Members {
+  return {
+    segmentId,
+    hashRange: { start, end },
+    state: 'ACTIVE',
+    parentIds: [],
+    childIds: [],
+    createdAtEpoch: 0,
+    sealedAtEpoch: -1,
+    createdAtMs: nowMs,
+    sealedAtMs: -1,
+    entryBucketSplits: [],
+    ...more,
+  };
+}
+
+/** Segment 0, split at 0x8000 into 1 and 2. */
+function splitRecord(): StoredRecord {
+  return {
+    epoch: 1,
+    nextSegmentId: 3,
+    segments: {
+      0: segment(0, 0, 0xffff, { state: 'SEALED', childIds: [1, 2], sealedAtEpoch: 1, sealedAtMs: nowMs }),
+      1: segment(1, 0, 0x7fff, { parentIds: [0], createdAtEpoch: 1 }),
+      2: segment(2, 0x8000, 0xffff, { parentIds: [0], createdAtEpoch: 1 }),
+    },
+    properties: {},
+    deleted: false,
+  };
+}
+
+/** The split record with members of it, or of segments, changed; a path is `segments.1.state` or `epoch`. */
+function changed(changes: Record<string, unknown>): StoredRecord {
+  const record = splitRecord();
+  for (const [path, value] of Object.entries(changes)) {
+    const names = path.split('.');
+    const last = names.pop() ?? '';
+    const owner = names.reduce<Members>((members, name) => members[name] as Members, record);
+    if (value === undefined) delete owner[last];
+    else owner[last] = value;
+  }
+  return record;
+}
+
+function legacy(segmentId: number): Members {
+  return segment(segmentId, 0, 0xffff, { legacyTopicName: `persistent://t/n/x-partition-${segmentId}` });
+}
+
+describe('reading a layout record', () => {
+  it('every layout is read back as it was written, its JSON too', () => {
+    fc.assert(
+      fc.property(arbLayout(), (layout) => {
+        const record = formatLayout(layout);
+        expect(parseLayout(JSON.parse(JSON.stringify(record)))).toEqual(layout);
+        expect(formatLayout(parseLayout(record))).toEqual(record);
+      }),
+    );
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['no object', 'x', /record is "x"/],
+    ['no epoch', changed({ epoch: undefined }), /epoch is undefined/],
+    ['no nextSegmentId', changed({ nextSegmentId: undefined }), /nextSegmentId is undefined/],
+    ['no segments', changed({ segments: undefined }), /segments is undefined/],
+    ['segments as a list', changed({ segments: [] }), /segments is \[\]/],
+    ['no active segment', { epoch: 0, nextSegmentId: 0, segments: {} }, /holds 0\.\.65535, a gap/],
+    ['a negative epoch', changed({ epoch: -1 }), /epoch is -1/],
+    ['an epoch as text', changed({ epoch: '1' }), /epoch is "1"/],
+    ['a gap', changed({ 'segments.2.hashRange': { start: 0x8001, end: 0xffff } }), /segment 2 .* a gap at 32768/],
+    ['a gap at the end', changed({ 'segments.2.hashRange': { start: 0x8000, end: 0xfffe } }), /65535\.\.65535, a gap/],
+    ['an overlap', changed({ 'segments.2.hashRange': { start: 0x7fff, end: 0xffff } }), /segment 2 .* an overlap/],
+    ['a range that runs backwards', changed({ 'segments.1.hashRange': { start: 9, end: 3 } }), /"start":9,"end":3/],
+    ['a range beyond the ring', changed({ 'segments.2.hashRange': { start: 32768, end: 65536 } }), /65536/],
+    ['no range', changed({ 'segments.1.hashRange': undefined }), /segments\["1"\]\.hashRange is undefined/],
+    ['two spellings of an id', changed({ 'segments.01': segment(1, 0, 0x7fff) }), /segments\["01"\]\.segmentId is 1/],
+    ['an id under another key', changed({ 'segments.1.segmentId': 2 }), /segments\["1"\]\.segmentId is 2/],
+    ['an id not yet given out', changed({ nextSegmentId: 2 }), /segment 2 with nextSegmentId 2/],
+    ['an unknown state', changed({ 'segments.1.state': 'OPEN' }), /state is "OPEN"/],
+    ['descending splits', changed({ 'segments.1.entryBucketSplits': [9, 3] }), /entryBucketSplits holds 3 after 9/],
+    ['a split at zero', changed({ 'segments.1.entryBucketSplits': [0] }), /entryBucketSplits holds 0/],
+    ['a split beyond the ring', changed({ 'segments.1.entryBucketSplits': [65536] }), /holds 65536/],
+    ['splits that are no list', changed({ 'segments.1.entryBucketSplits': '8000' }), /entryBucketSplits is "8000"/],
+    ['an active one that was sealed', changed({ 'segments.1.sealedAtEpoch': 1 }), /sealedAtEpoch .* is 1: must be -1/],
+    ['a sealed one that was not', changed({ 'segments.0.sealedAtEpoch': -1 }), /sealedAtEpoch of a sealed .* is -1/],
+    ['sealed after the record', changed({ 'segments.0.sealedAtEpoch': 2 }), /sealedAtEpoch of a sealed .* is 2/],
+    ['created after the record', changed({ 'segments.1.createdAtEpoch': 2 }), /createdAtEpoch is 2/],
+    ['no creation time', changed({ 'segments.1.createdAtMs': undefined }), /createdAtMs is undefined/],
+    ['an active one with children', changed({ 'segments.1.childIds': [2] }), /segment 1 is active with childIds \[2\]/],
+    ['a child that does not know', changed({ 'segments.1.parentIds': [] }), /segment 0 has child 1/],
+    ['a parent that does not know', changed({ 'segments.0.childIds': [1] }), /segment 2 has parent 0/],
+    ['a parent that is not there', changed({ 'segments.1.parentIds': [0, 7] }), /segment 1 has parent 7/],
+    ['a parent that is younger', changed({ 'segments.1.parentIds': [0, 2] }), /segment 1 has parent 2/],
+    ['an edge twice', changed({ 'segments.0.childIds': [1, 1, 2] }), /segment 0 has childIds \[1,1,2\]/],
+    ['properties that are no texts', changed({ properties: { a: 1 } }), /properties is \{"a":1\}/],
+    ['a bad base', changed({ base: [3, 2] }), /base holds 2 after 3/],
+    ['a flag that is none', changed({ deleted: 'no' }), /deleted is "no"/],
+    ['a topic name that is no text', changed({ 'segments.1.legacyTopicName': 7 }), /legacyTopicName is 7/],
+    [
+      'legacy and ordinary side by side',
+      { epoch: 0, nextSegmentId: 2, segments: { 0: legacy(0), 1: segment(1, 0, 0xffff) } },
+      /segment 0 is legacy and segment 1 is not/,
+    ],
+  ])('%s is refused with the value and the rule', (_, record, message) => {
+    expect(() => parseLayout(record)).toThrow(
+      expect.objectContaining({ code: 'invalidLayout', message: expect.stringMatching(message) }),
+    );
+  });
+
+  it('B46: numbers beyond the safe integers are refused, none is rounded', () => {
+    const text = JSON.stringify(splitRecord());
+    const unsafe = '9223372036854775807';
+    for (const member of ['epoch', 'nextSegmentId', 'createdAtMs', 'createdAtEpoch']) {
+      const record = JSON.parse(text.replace(new RegExp(`"${member}":\\d+`), `"${member}":${unsafe}`));
+      expect(() => parseLayout(record), member).toThrow(
+        expect.objectContaining({
+          code: 'invalidLayout',
+          message: expect.stringContaining(`${member} is 92233720368`),
+        }),
+      );
+    }
+    // Two neighbours that a double cannot tell apart, as the id of one segment.
+    const id = '9007199254740993';
+    const record = JSON.parse(text.replace('"2":{"segmentId":2', `"${id}":{"segmentId":${id}`));
+    expect(() => parseLayout(record)).toThrow(/segmentId is 9007199254740992/);
+    expect(() => parseLayout({ ...splitRecord(), epoch: 1n })).toThrow(/epoch is "1n"/);
+  });
+
+  it('null and absent lists are empty, and legacy segments may overlap', () => {
+    const sparse = changed({ properties: null, deleted: undefined, 'segments.1.childIds': null });
+    delete sparse.segments['2']?.entryBucketSplits;
+    expect(parseLayout(sparse)).toEqual(parseLayout(splitRecord()));
+    const classic = { epoch: 0, nextSegmentId: 2, segments: { 1: legacy(1), 0: legacy(0) } };
+    expect(parseLayout(classic).active.map((s) => s.segmentId)).toEqual([0, 1]);
+  });
+
+  it('members that isthmus does not know are kept, derived ones are written anew', () => {
+    const known = parseLayout(
+      JSON.parse(
+        '{"x":[1],"epoch":0,"nextSegmentId":1,"segments":{"0":' +
+          `${JSON.stringify({ ...segment(0, 0, 0xffff), note: { a: null }, leaf: false, active: false })}}}`,
+      ),
+    );
+    expect(formatLayout(known)).toMatchObject({
+      x: [1],
+      segments: { 0: { note: { a: null }, leaf: true, active: true, sealed: false, root: true, legacy: false } },
+    });
+  });
+});
+
+describe('C10: the base grid of a record', () => {
+  it('is read from the first segments, and written once they no longer prove it', () => {
+    const created = createLayout({ segments: 3, nowMs });
+    expect(created.base).toEqual([21845, 43690]);
+    expect(formatLayout(created)).not.toHaveProperty('base');
+
+    const merged = applyShape(created, shapeOf(createLayout({ nowMs })), { nowMs });
+    expect(formatLayout(merged)).not.toHaveProperty('base');
+    const pruned = pruneSegment(merged, 1);
+    expect(formatLayout(pruned)).toMatchObject({ base: [21845, 43690] });
+    expect(parseLayout(formatLayout(pruned)).base).toEqual([21845, 43690]);
+  });
+
+  it('does not count legacy segments, and is absent for a power of two', () => {
+    expect(createLayout({ segments: 4, nowMs })).not.toHaveProperty('base');
+    expect(createLayout({ boundaries: [0x1234], nowMs })).not.toHaveProperty('base');
+    expect(createLayout({ boundaries: [0x1234, 0x5678], nowMs }).base).toEqual([0x1234, 0x5678]);
+  });
+});
