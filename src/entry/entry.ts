@@ -6,7 +6,7 @@ import { IsthmusError } from '../errors.js';
 import { crc32c } from './crc32c.js';
 import { Broker } from './fields.js';
 import { EntryMetadata } from './metadata.js';
-import { readUint32, uint64At, VARINT, WireReader } from './wire.js';
+import { readUint32, uint64At, VARINT, viewOf, WireReader } from './wire.js';
 
 const BROKER_MAGIC = 0x0e02;
 const CHECKSUM_MAGIC = 0x0e01;
@@ -36,12 +36,12 @@ export class Entry {
 
   /** The metadata proper, a view. */
   get metadataBytes(): Uint8Array {
-    return this.bytes.subarray(this.metadataStart, this.metadataEnd);
+    return viewOf(this.bytes, this.metadataStart, this.metadataEnd);
   }
 
   /** All that follows the metadata, a view; never copied. */
   get payload(): Uint8Array {
-    return this.bytes.subarray(this.metadataEnd);
+    return viewOf(this.bytes, this.metadataEnd, this.bytes.length);
   }
 
   /** Bytes of the payload. */

@@ -6,7 +6,7 @@
 import { IsthmusError } from '../errors.js';
 import { Outer, SOURCE_POSITION_PROPERTY } from './fields.js';
 import { isPositionProperty, readKeyValue } from './keyvalue.js';
-import { BYTES, decodeText, uint64At, VARINT, WireReader } from './wire.js';
+import { BYTES, decodeText, toUint64, VARINT, viewOf, WireReader } from './wire.js';
 
 /** The compression of an entry's payload; a number is a codec that isthmus does not know. */
 export type CompressionType = 'none' | 'lz4' | 'zlib' | 'zstd' | 'snappy' | number;
@@ -48,54 +48,45 @@ export const HAS_POSITION = 2;
 export const HAS_SCHEMA_VERSION = 4;
 export const HAS_TRANSACTION = 8;
 
+/** The wire type of each field of Pulsar 5.0.1 by its number; 255 where no field is declared, so that any will do. */
+const WIRE_TYPES = new Uint8Array(Outer.stampMax + 1).fill(255);
+for (const field of Object.values(Outer)) WIRE_TYPES[field] = VARINT;
+for (const field of [
+  Outer.producerName,
+  Outer.properties,
+  Outer.replicatedFrom,
+  Outer.partitionKey,
+  Outer.replicateTo,
+  Outer.encryptionKeys,
+  Outer.encryptionAlgo,
+  Outer.encryptionParam,
+  Outer.schemaVersion,
+  Outer.orderingKey,
+  Outer.uuid,
+  Outer.schemaId,
+]) {
+  WIRE_TYPES[field] = BYTES;
+}
+
+/** `present` bits of the fields that must be there. */
+const REQUIRED = (1 << Outer.producerName) | (1 << Outer.sequenceId) | (1 << Outer.publishTime);
+
 /**
  * The outer metadata of an entry. Numbers are the wire's: ids are unsigned 64-bit bigint (-1 reads as 2^64-1, E11),
  * times milliseconds since the epoch (a time beyond 2^53 loses its last digits), absent fields `undefined`.
+ *
+ * What decisions need of every entry is noted by the scan; the rest is looked up again when somebody asks.
  */
 export class EntryMetadata {
   /** Bit set of `HAS_*`. @internal */
-  owned = 0;
-  private producerNameStart = -1;
-  private producerNameEnd = -1;
-  private sequenceIdStart = -1;
-  private publishTimeStart = -1;
-  private propertyCount = 0;
-  private replicatedFromStart = -1;
-  private replicatedFromEnd = -1;
-  private partitionKeyStart = -1;
-  private partitionKeyEnd = -1;
-  private replicateToCount = 0;
-  private compressionCode = 0;
-  private uncompressedSizeValue = -1;
-  private batchCount: number | undefined = undefined;
-  private eventTimeStart = -1;
-  private encryptionKeyCount = 0;
-  private encryptionAlgoStart = -1;
-  private encryptionAlgoEnd = -1;
-  private encryptionParamStart = -1;
-  private encryptionParamEnd = -1;
-  private schemaVersionStart = -1;
-  private schemaVersionEnd = -1;
-  private partitionKeyB64Value: boolean | undefined = undefined;
-  private orderingKeyStart = -1;
-  private orderingKeyEnd = -1;
-  private deliverAtStart = -1;
-  private markerTypeValue: number | undefined = undefined;
-  private txnLeastStart = -1;
-  private txnMostStart = -1;
-  private highestSequenceIdStart = -1;
-  private nullValueFlag: boolean | undefined = undefined;
-  private uuidStart = -1;
-  private uuidEnd = -1;
-  private numChunks = 0;
-  private totalChunkSize = 0;
-  private chunkIdValue = -1;
-  private nullPartitionKeyFlag: boolean | undefined = undefined;
-  private compactedIndexCount = 0;
-  private schemaIdStart = -1;
-  private schemaIdEnd = -1;
-  private stampMin = -1;
-  private stampMax = -1;
+  owned: number;
+  /** Bit n is set when field n is present; fields 32 and above are not in it. */
+  private readonly present: number;
+  private readonly keyStart: number;
+  private readonly keyEnd: number;
+  private readonly batchCount: number;
+  private readonly stampMin: number;
+  private readonly stampMax: number;
 
   /** Scans `bytes[start..end)`. Throws `malformedEntry`. @internal */
   constructor(
@@ -104,152 +95,61 @@ export class EntryMetadata {
     private readonly end: number,
   ) {
     const reader = this.fields();
+    let owned = 0;
+    let present = 0;
+    let keyStart = -1;
+    let keyEnd = -1;
+    let batchCount = 0;
+    let stampMin = -1;
+    let stampMax = -1;
     while (reader.next()) {
-      const field = reader.field;
+      const { field } = reader;
       if (field > Outer.stampMax) continue;
-      if (reader.wireType === BYTES) this.noteBytes(reader, field);
-      else if (reader.wireType === VARINT) this.noteNumber(reader, field);
-      else if (field !== 10 && field !== 21) reader.refuse(`holds field ${field} with wire type ${reader.wireType}`);
+      const expected = WIRE_TYPES[field] as number;
+      if (expected !== reader.wireType && expected !== 255) checkPacked(reader, bytes);
+      if (field < 32) present |= 1 << field;
+      switch (field) {
+        case Outer.properties:
+          if (isPositionProperty(bytes, reader.valueStart, reader.valueEnd)) owned |= HAS_POSITION;
+          break;
+        case Outer.replicatedFrom:
+          owned |= HAS_REPLICATED_FROM;
+          break;
+        case Outer.partitionKey:
+          keyStart = reader.valueStart;
+          keyEnd = reader.valueEnd;
+          break;
+        case Outer.numMessagesInBatch:
+          batchCount = reader.low;
+          break;
+        case Outer.encryptionKeys:
+          readEncryptionKey(bytes, reader.valueStart, reader.valueEnd);
+          break;
+        case Outer.schemaVersion:
+          owned |= HAS_SCHEMA_VERSION;
+          break;
+        case Outer.txnLeastBits:
+        case Outer.txnMostBits:
+          owned |= HAS_TRANSACTION;
+          break;
+        case Outer.stampMin:
+          stampMin = reader.low >>> 0;
+          break;
+        case Outer.stampMax:
+          stampMax = reader.low >>> 0;
+          break;
+      }
     }
-    if (this.producerNameStart < 0) reader.refuse('has no producer_name, which is required');
-    if (this.sequenceIdStart < 0) reader.refuse('has no sequence_id, which is required');
-    if (this.publishTimeStart < 0) reader.refuse('has no publish_time, which is required');
-  }
-
-  private noteBytes(reader: WireReader, field: number): void {
-    const { valueStart, valueEnd } = reader;
-    switch (field) {
-      case Outer.producerName:
-        this.producerNameStart = valueStart;
-        this.producerNameEnd = valueEnd;
-        break;
-      case Outer.properties:
-        this.propertyCount++;
-        if (isPositionProperty(this.bytes, valueStart, valueEnd)) this.owned |= HAS_POSITION;
-        break;
-      case Outer.replicatedFrom:
-        this.replicatedFromStart = valueStart;
-        this.replicatedFromEnd = valueEnd;
-        this.owned |= HAS_REPLICATED_FROM;
-        break;
-      case Outer.partitionKey:
-        this.partitionKeyStart = valueStart;
-        this.partitionKeyEnd = valueEnd;
-        break;
-      case Outer.replicateTo:
-        this.replicateToCount++;
-        break;
-      case Outer.encryptionKeys:
-        this.encryptionKeyCount++;
-        readEncryptionKey(this.bytes, valueStart, valueEnd);
-        break;
-      case Outer.encryptionAlgo:
-        this.encryptionAlgoStart = valueStart;
-        this.encryptionAlgoEnd = valueEnd;
-        break;
-      case Outer.encryptionParam:
-        this.encryptionParamStart = valueStart;
-        this.encryptionParamEnd = valueEnd;
-        break;
-      case Outer.schemaVersion:
-        this.schemaVersionStart = valueStart;
-        this.schemaVersionEnd = valueEnd;
-        this.owned |= HAS_SCHEMA_VERSION;
-        break;
-      case Outer.orderingKey:
-        this.orderingKeyStart = valueStart;
-        this.orderingKeyEnd = valueEnd;
-        break;
-      case Outer.uuid:
-        this.uuidStart = valueStart;
-        this.uuidEnd = valueEnd;
-        break;
-      case Outer.compactedIndexes:
-        this.compactedIndexCount += packedNumbers(this.bytes, valueStart, valueEnd).length;
-        break;
-      case Outer.schemaId:
-        this.schemaIdStart = valueStart;
-        this.schemaIdEnd = valueEnd;
-        break;
-      case 10:
-      case 21:
-        break;
-      default:
-        reader.expect(VARINT);
+    if ((present & REQUIRED) !== REQUIRED) {
+      reader.refuse('lacks one of producer_name, sequence_id and publish_time, which are required');
     }
-  }
-
-  private noteNumber(reader: WireReader, field: number): void {
-    const { valueStart, low } = reader;
-    switch (field) {
-      case Outer.sequenceId:
-        this.sequenceIdStart = valueStart;
-        break;
-      case Outer.publishTime:
-        this.publishTimeStart = valueStart;
-        break;
-      case Outer.compression:
-        this.compressionCode = low;
-        break;
-      case Outer.uncompressedSize:
-        this.uncompressedSizeValue = low >>> 0;
-        break;
-      case Outer.numMessagesInBatch:
-        this.batchCount = low;
-        break;
-      case Outer.eventTime:
-        this.eventTimeStart = valueStart;
-        break;
-      case Outer.partitionKeyB64:
-        this.partitionKeyB64Value = isTrue(reader);
-        break;
-      case Outer.deliverAtTime:
-        this.deliverAtStart = valueStart;
-        break;
-      case Outer.markerType:
-        this.markerTypeValue = low;
-        break;
-      case Outer.txnLeastBits:
-        this.txnLeastStart = valueStart;
-        this.owned |= HAS_TRANSACTION;
-        break;
-      case Outer.txnMostBits:
-        this.txnMostStart = valueStart;
-        this.owned |= HAS_TRANSACTION;
-        break;
-      case Outer.highestSequenceId:
-        this.highestSequenceIdStart = valueStart;
-        break;
-      case Outer.nullValue:
-        this.nullValueFlag = isTrue(reader);
-        break;
-      case Outer.numChunks:
-        this.numChunks = low;
-        break;
-      case Outer.totalChunkSize:
-        this.totalChunkSize = low;
-        break;
-      case Outer.chunkId:
-        this.chunkIdValue = low;
-        break;
-      case Outer.nullPartitionKey:
-        this.nullPartitionKeyFlag = isTrue(reader);
-        break;
-      case Outer.compactedIndexes:
-        this.compactedIndexCount++;
-        break;
-      case Outer.stampMin:
-        this.stampMin = low >>> 0;
-        break;
-      case Outer.stampMax:
-        this.stampMax = low >>> 0;
-        break;
-      case 10:
-      case 21:
-        break;
-      default:
-        reader.expect(BYTES);
-    }
+    this.owned = owned;
+    this.present = present;
+    this.keyStart = keyStart;
+    this.keyEnd = keyEnd;
+    this.batchCount = batchCount;
+    this.stampMin = stampMin;
+    this.stampMax = stampMax;
   }
 
   /** A fresh walk over the fields, for those that look at every occurrence. @internal */
@@ -257,51 +157,67 @@ export class EntryMetadata {
     return new WireReader(this.bytes, this.start, this.end, 'malformedEntry', 'the metadata');
   }
 
-  private text(start: number, end: number): string | undefined {
-    return start < 0 ? undefined : decodeText(this.bytes, start, end);
+  /** A reader at the last occurrence of a field, which is the one that counts; undefined where it is absent. */
+  private last(field: number): WireReader | undefined {
+    if (field < 32 && (this.present & (1 << field)) === 0) return undefined;
+    const walk = this.fields();
+    let found: WireReader | undefined;
+    while (walk.next()) {
+      if (walk.field === field) found = Object.assign(this.fields(), walk);
+    }
+    return found;
   }
 
-  private view(start: number, end: number): Uint8Array | undefined {
-    return start < 0 ? undefined : this.bytes.subarray(start, end);
+  private text(field: number): string | undefined {
+    const at = this.last(field);
+    return at === undefined ? undefined : decodeText(this.bytes, at.valueStart, at.valueEnd);
   }
 
-  private uint64(start: number): bigint | undefined {
-    return start < 0 ? undefined : uint64At(this.bytes, start);
+  private view(field: number): Uint8Array | undefined {
+    const at = this.last(field);
+    return at === undefined ? undefined : viewOf(this.bytes, at.valueStart, at.valueEnd);
   }
 
-  private time(start: number): number | undefined {
-    return start < 0 ? undefined : Number(uint64At(this.bytes, start));
+  private uint64(field: number): bigint | undefined {
+    const at = this.last(field);
+    return at === undefined ? undefined : toUint64(at.high, at.low);
+  }
+
+  private flag(field: number): boolean | undefined {
+    const at = this.last(field);
+    return at === undefined ? undefined : at.low !== 0 || at.high !== 0;
+  }
+
+  /** All occurrences of a repeated field, in wire order. */
+  private all<T>(field: number, read: (start: number, end: number) => T): readonly T[] {
+    if ((this.present & (1 << field)) === 0) return NONE;
+    const values: T[] = [];
+    const reader = this.fields();
+    while (reader.next()) if (reader.field === field) values.push(read(reader.valueStart, reader.valueEnd));
+    return values;
   }
 
   /** The producer that first published the message; kept by every replicator. */
   get producerName(): string {
-    return this.text(this.producerNameStart, this.producerNameEnd) as string;
+    return this.text(Outer.producerName) ?? '';
   }
 
   get sequenceId(): bigint {
-    return uint64At(this.bytes, this.sequenceIdStart);
+    return this.uint64(Outer.sequenceId) ?? 0n;
   }
 
   get publishTimeMs(): number {
-    return Number(uint64At(this.bytes, this.publishTimeStart));
+    return Number(this.uint64(Outer.publishTime));
   }
 
   /** Name and value pairs in wire order; a name may repeat. */
   get properties(): readonly (readonly [string, string])[] {
-    if (this.propertyCount === 0) return NONE;
-    const properties: [string, string][] = [];
-    const reader = this.fields();
-    while (reader.next()) {
-      if (reader.field === Outer.properties) {
-        properties.push(readKeyValue(this.bytes, reader.valueStart, reader.valueEnd, 'malformedEntry'));
-      }
-    }
-    return properties;
+    return this.all(Outer.properties, (start, end) => readKeyValue(this.bytes, start, end, 'malformedEntry'));
   }
 
   /** The cluster that a replicator copied this entry from; present means it is never copied on (loop prevention). */
   get replicatedFrom(): string | undefined {
-    return this.text(this.replicatedFromStart, this.replicatedFromEnd);
+    return this.text(Outer.replicatedFrom);
   }
 
   /** The value of the source-position property, as text; the last one if there are several. */
@@ -312,51 +228,45 @@ export class EntryMetadata {
 
   /** The key's wire text: base64 when `partitionKeyB64` is true. */
   get partitionKey(): string | undefined {
-    return this.text(this.partitionKeyStart, this.partitionKeyEnd);
+    return this.keyStart < 0 ? undefined : decodeText(this.bytes, this.keyStart, this.keyEnd);
   }
 
   /** The bytes of the key's wire text: what is hashed (E9). */
   get partitionKeyBytes(): Uint8Array | undefined {
-    return this.view(this.partitionKeyStart, this.partitionKeyEnd);
+    return this.keyStart < 0 ? undefined : viewOf(this.bytes, this.keyStart, this.keyEnd);
   }
 
   get partitionKeyB64(): boolean | undefined {
-    return this.partitionKeyB64Value;
+    return this.flag(Outer.partitionKeyB64);
   }
 
   get nullPartitionKey(): boolean | undefined {
-    return this.nullPartitionKeyFlag;
+    return this.flag(Outer.nullPartitionKey);
   }
 
   get orderingKey(): Uint8Array | undefined {
-    return this.view(this.orderingKeyStart, this.orderingKeyEnd);
+    return this.view(Outer.orderingKey);
   }
 
   /** The only clusters that may receive the entry; empty means all. */
   get replicateTo(): readonly string[] {
-    if (this.replicateToCount === 0) return NONE;
-    const clusters: string[] = [];
-    const reader = this.fields();
-    while (reader.next()) {
-      if (reader.field === Outer.replicateTo) {
-        clusters.push(decodeText(this.bytes, reader.valueStart, reader.valueEnd));
-      }
-    }
-    return clusters;
+    return this.all(Outer.replicateTo, (start, end) => decodeText(this.bytes, start, end));
   }
 
   get compression(): CompressionType {
-    return COMPRESSIONS[this.compressionCode] ?? this.compressionCode;
+    const code = this.last(Outer.compression)?.low ?? 0;
+    return COMPRESSIONS[code] ?? code;
   }
 
   /** Bytes of the payload before compression, as declared. */
   get uncompressedSize(): number | undefined {
-    return this.uncompressedSizeValue < 0 ? undefined : this.uncompressedSizeValue;
+    const size = this.last(Outer.uncompressedSize)?.low;
+    return size === undefined ? undefined : size >>> 0;
   }
 
   /** Present, whatever its value, means that the payload is a batch (E5). */
   get numMessagesInBatch(): number | undefined {
-    return this.batchCount;
+    return (this.present & (1 << Outer.numMessagesInBatch)) === 0 ? undefined : this.batchCount;
   }
 
   /** The bucket hashes in the entry; a stamp with one bound, with min > max or beyond 16 bits counts as absent (E2). */
@@ -366,81 +276,78 @@ export class EntryMetadata {
   }
 
   get encrypted(): boolean {
-    return this.encryptionKeyCount > 0;
+    return (this.present & (1 << Outer.encryptionKeys)) !== 0;
   }
 
   get encryptionKeys(): readonly EncryptionKey[] {
-    if (this.encryptionKeyCount === 0) return NONE;
-    const keys: EncryptionKey[] = [];
-    const reader = this.fields();
-    while (reader.next()) {
-      if (reader.field === Outer.encryptionKeys) {
-        keys.push(readEncryptionKey(this.bytes, reader.valueStart, reader.valueEnd));
-      }
-    }
-    return keys;
+    return this.all(Outer.encryptionKeys, (start, end) => readEncryptionKey(this.bytes, start, end));
   }
 
   get encryptionAlgo(): string | undefined {
-    return this.text(this.encryptionAlgoStart, this.encryptionAlgoEnd);
+    return this.text(Outer.encryptionAlgo);
   }
 
   get encryptionParam(): Uint8Array | undefined {
-    return this.view(this.encryptionParamStart, this.encryptionParamEnd);
+    return this.view(Outer.encryptionParam);
   }
 
   /** Present means a marker, not user data. */
   get markerType(): number | undefined {
-    return this.markerTypeValue;
+    return this.last(Outer.markerType)?.low;
   }
 
   /** The transaction the message belongs to; absent unless both halves are present. */
   get txn(): { readonly mostBits: bigint; readonly leastBits: bigint } | undefined {
-    const mostBits = this.uint64(this.txnMostStart);
-    const leastBits = this.uint64(this.txnLeastStart);
+    const mostBits = this.uint64(Outer.txnMostBits);
+    const leastBits = this.uint64(Outer.txnLeastBits);
     return mostBits === undefined || leastBits === undefined ? undefined : { mostBits, leastBits };
   }
 
   /** Present on each piece of a message that was cut into several entries. */
   get chunk(): ChunkInfo | undefined {
-    const uuid = this.numChunks > 1 && this.chunkIdValue >= 0 ? this.text(this.uuidStart, this.uuidEnd) : undefined;
-    if (uuid === undefined) return undefined;
-    return { uuid, chunkId: this.chunkIdValue, numChunks: this.numChunks, totalSize: this.totalChunkSize };
+    const numChunks = this.last(Outer.numChunks)?.low ?? 0;
+    const chunkId = this.last(Outer.chunkId)?.low ?? -1;
+    const uuid = numChunks > 1 && chunkId >= 0 ? this.uuid : undefined;
+    return uuid === undefined
+      ? undefined
+      : { uuid, chunkId, numChunks, totalSize: this.last(Outer.totalChunkSize)?.low ?? 0 };
   }
 
   get uuid(): string | undefined {
-    return this.text(this.uuidStart, this.uuidEnd);
+    return this.text(Outer.uuid);
   }
 
   get highestSequenceId(): bigint | undefined {
-    return this.uint64(this.highestSequenceIdStart);
+    return this.uint64(Outer.highestSequenceId);
   }
 
   /** Opaque and local to a cluster: translated before an entry is written to another. */
   get schemaVersion(): Uint8Array | undefined {
-    return this.view(this.schemaVersionStart, this.schemaVersionEnd);
+    return this.view(Outer.schemaVersion);
   }
 
   get schemaId(): Uint8Array | undefined {
-    return this.view(this.schemaIdStart, this.schemaIdEnd);
+    return this.view(Outer.schemaId);
   }
 
   get eventTimeMs(): number | undefined {
-    return this.time(this.eventTimeStart);
+    const time = this.uint64(Outer.eventTime);
+    return time === undefined ? undefined : Number(time);
   }
 
   /** Signed. */
   get deliverAtMs(): number | undefined {
-    return this.deliverAtStart < 0 ? undefined : Number(BigInt.asIntN(64, uint64At(this.bytes, this.deliverAtStart)));
+    const time = this.uint64(Outer.deliverAtTime);
+    return time === undefined ? undefined : Number(BigInt.asIntN(64, time));
   }
 
   get nullValue(): boolean | undefined {
-    return this.nullValueFlag;
+    return this.flag(Outer.nullValue);
   }
 
   /** The records of a batch that compaction kept, by index; empty on all others. */
   get compactedBatchIndexes(): readonly number[] {
-    if (this.compactedIndexCount === 0) return NONE;
+    if ((this.present & (1 << Outer.compactedIndexes)) === 0) return NONE;
     const indexes: number[] = [];
     const reader = this.fields();
     while (reader.next()) {
@@ -452,8 +359,12 @@ export class EntryMetadata {
   }
 }
 
-function isTrue(reader: WireReader): boolean {
-  return reader.low !== 0 || reader.high !== 0;
+/** Refuses a field of another wire type than declared; the one list of numbers may also come packed. */
+function checkPacked(reader: WireReader, bytes: Uint8Array): void {
+  if (reader.field !== Outer.compactedIndexes || reader.wireType !== BYTES) {
+    reader.expect(WIRE_TYPES[reader.field] as number);
+  }
+  packedNumbers(bytes, reader.valueStart, reader.valueEnd);
 }
 
 /** The numbers of a packed field: those of a message whose tags are left out. Throws `malformedEntry`. */

@@ -61,11 +61,25 @@ export function restamp(entry: Entry, options: RestampOptions): EntryBuffers {
   writeStamp(head, at, options);
 
   if (checksum !== undefined) {
-    const difference = crc32c(bytes, metadataStart - 4, metadataEnd) ^ crc32c(head, prefix, prefix + 4 + size);
-    writeChecksum(head, (checksum ^ shiftCrc(difference, entry.payloadLength)) >>> 0);
+    const before = crc32c(bytes, metadataStart - 4, metadataEnd);
+    const after =
+      kept === undefined
+        ? // The same metadata under another size, then the stamp: only what is new is read.
+          crc32c(head, at, prefix + 4 + size, resizedCrc(before, metadataEnd - metadataStart, size))
+        : crc32c(head, prefix, prefix + 4 + size);
+    writeChecksum(head, (checksum ^ shiftCrc(before ^ after, entry.payloadLength)) >>> 0);
   }
   return { head, payload: entry.payload };
 }
+
+/** The CRC of a size field and metadata of `length` bytes, when the size field says `size` instead of `length`. */
+function resizedCrc(crc: number, length: number, size: number): number {
+  writeUint32(sizeFields, 0, length);
+  writeUint32(sizeFields, 4, size);
+  return (crc ^ shiftCrc(crc32c(sizeFields, 0, 4) ^ crc32c(sizeFields, 4, 8), length)) >>> 0;
+}
+
+const sizeFields = new Uint8Array(8);
 
 /** One buffer with both parts of an entry, for those who cannot gather. */
 export function joinBuffers(buffers: EntryBuffers): Uint8Array {

@@ -25,14 +25,14 @@ export interface MergeOptions {
   readonly nowMs: number;
 }
 
-/** Half of the buckets, equal-width, at least one: what each child has after a broker's split. */
-export function dividedSplits(splits: readonly number[]): readonly number[] {
-  return equalWidthSplits(Math.max(1, Math.floor((splits.length + 1) / 2)));
+/** How many equal-width buckets each child has after a broker's split of a segment with `buckets`. */
+export function dividedCount(buckets: number): number {
+  return Math.max(1, Math.floor(buckets / 2));
 }
 
-/** The buckets of both added up, equal-width: what a broker's merge gives. */
-export function summedSplits(a: readonly number[], b: readonly number[]): readonly number[] {
-  return equalWidthSplits(Math.min(a.length + b.length + 2, RING_END + 1));
+/** How many equal-width buckets a broker's merge gives. More than hashes there cannot be. */
+export function summedCount(a: number, b: number): number {
+  return Math.min(a + b, RING_END + 1);
 }
 
 /**
@@ -43,7 +43,9 @@ export function splitSegment(layout: Layout, segmentId: number, options: SplitOp
   const parent = requireActive(layout, segmentId);
   const at = options.at === undefined ? [midpointOf(parent)] : cutsInside(parent, options.at);
   const entryBucketSplits =
-    options.bucketPolicy === 'divide' ? dividedSplits(parent.entryBucketSplits) : parent.entryBucketSplits;
+    options.bucketPolicy === 'divide'
+      ? equalWidthSplits(dividedCount(parent.entryBucketSplits.length + 1))
+      : parent.entryBucketSplits;
   const starts = [parent.range.start, ...at];
   const children = starts.map((start, i) => ({
     range: { start, end: (starts[i + 1] ?? parent.range.end + 1) - 1 },
@@ -84,10 +86,13 @@ export function mergeSegments(layout: Layout, leftId: number, rightId: number, o
       `segments ${leftId} (${formatRange(a.range)}) and ${rightId} (${formatRange(b.range)}) are not adjacent`,
     );
   }
-  const unite = options.bucketPolicy === 'sum' ? summedSplits : unionBoundaries;
+  const entryBucketSplits =
+    options.bucketPolicy === 'sum'
+      ? equalWidthSplits(summedCount(a.entryBucketSplits.length + 1, b.entryBucketSplits.length + 1))
+      : unionBoundaries(a.entryBucketSplits, b.entryBucketSplits);
   const merged = {
     range: { start: Math.min(a.range.start, b.range.start), end: Math.max(a.range.end, b.range.end) },
-    entryBucketSplits: unite(a.entryBucketSplits, b.entryBucketSplits),
+    entryBucketSplits,
     parentIds: [leftId, rightId],
   };
   return replaceSegments(layout, [merged], options.nowMs);

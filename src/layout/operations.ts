@@ -7,14 +7,16 @@
  * Midpoints of a cell are not always boundaries of the target: a cell that came from neighbours which are no
  * siblings cannot be cut as it should be. It is repaired: merged up to the smallest interval of the target's split
  * tree that midpoints can cut, and cut again from there. Every repair leaves at least one boundary more than it
- * found and none fewer, so planning ends; where a split opens the way to a further repair, another round follows.
- * What no such interval gives is reported as unreachable and left alone.
+ * found and none fewer, so planning ends. What no such interval gives is reported as unreachable and left alone.
+ *
+ * A plan is a function of the boundaries that stand, so that a plan made anew after any step is the rest of the
+ * first one as far as the host did what was expected of it.
  */
 import { IsthmusError, show } from '../errors.js';
 import { equalBoundaries, equalWidthSplits, type HashRange, RING_END } from '../ring/index.js';
 import { requireShape } from './checks.js';
 import { equalWidthCount, isEqualWidth } from './equal-width.js';
-import { type Operation, PlannedHost, type PlannedSegment } from './planned-host.js';
+import { type Operation, PlannedHost, plannedSplits } from './planned-host.js';
 import type { Layout } from './segment.js';
 import { boundariesOf, type Cell, checkShape, type Shape } from './shape.js';
 import { type SplitNode, splitTree } from './split-tree.js';
@@ -74,20 +76,24 @@ export function planOperations(
   return { operations: host.operations, unreachable };
 }
 
-/** Merges and splits in rounds until nothing of `wanted` is in reach any more. */
+/**
+ * Merges and splits until nothing of `wanted` is in reach any more. A split may make the end that a further repair
+ * needs, so that splitting pauses there: no split is made while there is a cell that can be repaired.
+ */
 function reachByMidpoints(host: PlannedHost, wanted: readonly number[], base: readonly number[] | undefined): void {
   const isWanted = new Set(wanted);
   const tree = splitTree(wanted, base);
+  let awaited: ReadonlySet<number>;
   do {
     const standing = host.boundaries();
     const cuts = host.midpointCuts(isWanted);
     const stuck = new Set(wanted.filter((boundary) => !standing.has(boundary) && !cuts.has(boundary)));
-    if (stuck.size === 0) continue;
     for (const { first, end } of repairIntervals(tree, wanted, standing, stuck)) {
       for (const boundary of wanted.slice(first, end)) standing.delete(boundary);
     }
     host.mergeExcept(standing);
-  } while (host.splitAtMidpoints(isWanted));
+    awaited = endsOfRepairs(tree, stuck);
+  } while (host.splitAtMidpoints(isWanted, awaited));
 }
 
 /**
@@ -101,23 +107,23 @@ function repairIntervals(
   standing: ReadonlySet<number>,
   stuck: ReadonlySet<number>,
 ): SplitNode[] {
+  if (stuck.size === 0) return [];
   const standingBefore = [0];
   wanted.forEach((boundary, i) => {
     standingBefore.push((standingBefore[i] as number) + (standing.has(boundary) ? 1 : 0));
   });
-  const isEnd = (boundary: number) => boundary === 0 || boundary === RING_END + 1 || standing.has(boundary);
   const remade = remadeByMidpoints(tree, standing);
-  const canCut = ({ range, first, end }: SplitNode, i: number) =>
-    remade[i] === (standingBefore[end] as number) - (standingBefore[first] as number) &&
-    isEnd(range.start) &&
-    isEnd(range.end + 1);
+  const isEnd = (boundary: number) => boundary === 0 || boundary === RING_END + 1 || standing.has(boundary);
+  const canCut = (i: number) => {
+    const { range, first, end } = tree[i] as SplitNode;
+    const inside = (standingBefore[end] as number) - (standingBefore[first] as number);
+    return remade[i] === inside && isEnd(range.start);
+  };
 
   const chosen = new Set<number>();
   tree.forEach((node, own) => {
-    if (!stuck.has(node.root)) return;
-    let i = own;
-    for (let up: SplitNode | undefined = node; up?.atMidpoint && !canCut(up, i); up = tree[i]) i = up.parent;
-    if (tree[i]?.atMidpoint) chosen.add(i);
+    const smallest = stuck.has(node.root) ? intervalsMaking(tree, own).find(canCut) : undefined;
+    if (smallest !== undefined) chosen.add(smallest);
   });
   let coveredTo = -1;
   return tree.filter(({ range }, i) => {
@@ -125,6 +131,26 @@ function repairIntervals(
     coveredTo = range.end;
     return true;
   });
+}
+
+/** The nodes from which midpoint splits alone make the root of node `own`, the smallest first. At most sixteen. */
+function intervalsMaking(tree: readonly SplitNode[], own: number): number[] {
+  const intervals: number[] = [];
+  for (let i = own, node = tree[own]; node?.atMidpoint; i = node.parent, node = tree[i]) intervals.push(i);
+  return intervals;
+}
+
+/** The boundaries that an interval must begin or end with to repair a stuck one. */
+function endsOfRepairs(tree: readonly SplitNode[], stuck: ReadonlySet<number>): ReadonlySet<number> {
+  const ends = new Set<number>();
+  tree.forEach((node, own) => {
+    if (!stuck.has(node.root)) return;
+    for (const i of intervalsMaking(tree, own)) {
+      const { range } = tree[i] as SplitNode;
+      ends.add(range.start).add(range.end + 1);
+    }
+  });
+  return ends;
 }
 
 /** For each node, how many of the standing boundaries inside it midpoint splits of its range would make again. */
@@ -140,32 +166,30 @@ function remadeByMidpoints(tree: readonly SplitNode[], standing: ReadonlySet<num
 /** Rebuckets what the splits and merges left wrong, and lists what the plan does not reach. */
 function settleBuckets(host: PlannedHost, target: Shape, capabilities: HostCapabilities): Unreachable[] {
   const unreachable: Unreachable[] = [];
-  let at = 0;
+  let next = 0;
   host.segments.forEach((segment, index) => {
     const { range } = segment;
-    const first = target.cells[at] as Cell;
+    const { entryBucketSplits } = target.cells[next] as Cell;
     const boundaries: number[] = [];
-    for (at++; at < target.cells.length; at++) {
-      const { start } = (target.cells[at] as Cell).range;
+    for (next++; next < target.cells.length; next++) {
+      const { start } = (target.cells[next] as Cell).range;
       if (start > range.end) break;
       boundaries.push(start);
     }
+    const present = plannedSplits(segment);
+    const obstacle = boundaries.length > 0 ? undefined : obstacleTo(entryBucketSplits, present, capabilities);
     if (boundaries.length > 0) unreachable.push({ type: 'boundaries', range, boundaries });
-    const { entryBucketSplits } = first;
-    const reason = boundaries.length > 0 ? undefined : obstacleTo(entryBucketSplits, segment, capabilities);
-    if (reason !== undefined) unreachable.push({ type: 'buckets', range, entryBucketSplits, reason });
-    const isReached = boundaries.length === 0 && reason === undefined;
-    const splits = isReached ? entryBucketSplits : ownSplits(segment, capabilities);
-    if (!equalBoundaries(splits, segment.entryBucketSplits)) {
-      host.rebucket(index, splits, capabilities.unequalBuckets);
-    }
+    if (obstacle !== undefined) unreachable.push({ type: 'buckets', range, entryBucketSplits, reason: obstacle });
+    const isReached = boundaries.length === 0 && obstacle === undefined;
+    const splits = isReached ? entryBucketSplits : ownSplits(segment.goal, present, capabilities);
+    if (!equalBoundaries(splits, present)) host.rebucket(index, splits, capabilities.unequalBuckets);
   });
   return unreachable;
 }
 
-/** Why the host cannot give this bucket list to a segment that does not have it; undefined when it can. */
-function obstacleTo(splits: readonly number[], segment: PlannedSegment, capabilities: HostCapabilities) {
-  if (equalBoundaries(splits, segment.entryBucketSplits)) return undefined;
+/** Why the host cannot give this bucket list to a segment that has `present`; undefined when it can. */
+function obstacleTo(splits: readonly number[], present: readonly number[], capabilities: HostCapabilities) {
+  if (equalBoundaries(splits, present)) return undefined;
   if (splits.length >= capabilities.maxBuckets) return 'tooMany';
   return capabilities.unequalBuckets || isEqualWidth(splits) ? undefined : 'unequal';
 }
@@ -174,9 +198,8 @@ function obstacleTo(splits: readonly number[], segment: PlannedSegment, capabili
  * The list that a segment out of the target's reach keeps: the one it was meant to have before the host halved or
  * summed it, rounded up to what the host can make; where there is no such list, what the host gave it.
  */
-function ownSplits(segment: PlannedSegment, capabilities: HostCapabilities): readonly number[] {
-  const { goal, entryBucketSplits } = segment;
-  if (obstacleTo(goal, segment, capabilities) === undefined) return goal;
+function ownSplits(goal: readonly number[], present: readonly number[], capabilities: HostCapabilities) {
+  if (obstacleTo(goal, present, capabilities) === undefined) return goal;
   const buckets = capabilities.unequalBuckets ? undefined : equalWidthCount(goal, capabilities.maxBuckets);
-  return buckets === undefined ? entryBucketSplits : equalWidthSplits(buckets);
+  return buckets === undefined ? present : equalWidthSplits(buckets);
 }

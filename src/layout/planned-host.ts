@@ -3,9 +3,9 @@
  * ids that the layout will give them. A split halves the buckets, a merge adds them up, as an unmodified Pulsar
  * broker does; next to that it keeps the list that each segment is meant to have (C3).
  */
-import { type HashRange, midpoint, unionBoundaries } from '../ring/index.js';
+import { equalWidthSplits, type HashRange, midpoint, unionBoundaries } from '../ring/index.js';
 import { goalSplits } from './goal.js';
-import { dividedSplits, summedSplits } from './mutate.js';
+import { dividedCount, summedCount } from './mutate.js';
 import type { Layout } from './segment.js';
 
 /** One layout operation of a host. Each is an epoch of its own and gives new segments the next ids in range order. */
@@ -25,10 +25,19 @@ export type Operation =
 export interface PlannedSegment {
   readonly segmentId: number;
   readonly range: HashRange;
-  /** As the host will have made it. */
-  readonly entryBucketSplits: readonly number[];
+  /** As the host will have made it: a list, or a count of equal-width buckets. */
+  readonly buckets: number | readonly number[];
   /** As it is meant to be where the target says nothing. */
   readonly goal: readonly number[];
+}
+
+/** The bucket list that the host will have given the segment. */
+export function plannedSplits({ buckets }: PlannedSegment): readonly number[] {
+  return typeof buckets === 'number' ? equalWidthSplits(buckets) : buckets;
+}
+
+function countOf({ buckets }: PlannedSegment): number {
+  return typeof buckets === 'number' ? buckets : buckets.length + 1;
 }
 
 export class PlannedHost {
@@ -42,7 +51,7 @@ export class PlannedHost {
     this.segments = layout.active.map(({ segmentId, range, entryBucketSplits }) => ({
       segmentId,
       range,
-      entryBucketSplits,
+      buckets: entryBucketSplits,
       goal: goals.get(segmentId) ?? entryBucketSplits,
     }));
     this.#nextSegmentId = layout.nextSegmentId;
@@ -76,11 +85,27 @@ export class PlannedHost {
     this.segments = merged;
   }
 
-  /** Splits at wanted midpoints as far as that goes; false when there was none. */
-  splitAtMidpoints(isWanted: ReadonlySet<number>): boolean {
-    const before = this.segments.length;
-    this.segments = this.segments.flatMap((segment) => this.#halve(segment, isWanted));
-    return this.segments.length > before;
+  /**
+   * Splits at wanted midpoints, from the left, as far as that goes or until one of `awaited` has been made. False
+   * when there was nothing to split.
+   */
+  splitAtMidpoints(isWanted: ReadonlySet<number>, awaited: ReadonlySet<number>): boolean {
+    const done: PlannedSegment[] = [];
+    const pending = [...this.segments].reverse();
+    let isAwaited = false;
+    for (let segment = pending.pop(); segment !== undefined; segment = pending.pop()) {
+      const middle = isAwaited ? undefined : wantedMidpoint(segment.range, isWanted);
+      if (middle === undefined) {
+        done.push(segment);
+        continue;
+      }
+      this.operations.push({ type: 'split', segmentId: segment.segmentId });
+      pending.push(...this.#children(segment, [middle]).reverse());
+      isAwaited = awaited.has(middle);
+    }
+    const hasSplit = done.length > this.segments.length;
+    this.segments = done;
+    return hasSplit;
   }
 
   /** Splits every segment at those of the ascending `boundaries` that lie inside it, in one operation each. */
@@ -112,25 +137,18 @@ export class PlannedHost {
     this.segments[index] = {
       segmentId: this.#nextSegmentId++,
       range: segment.range,
-      entryBucketSplits: splits,
+      buckets: splits,
       goal: splits,
     };
   }
 
-  /** At most sixteen levels deep: every level halves the range. */
-  #halve(segment: PlannedSegment, isWanted: ReadonlySet<number>): PlannedSegment[] {
-    const middle = wantedMidpoint(segment.range, isWanted);
-    if (middle === undefined) return [segment];
-    this.operations.push({ type: 'split', segmentId: segment.segmentId });
-    return this.#children(segment, [middle]).flatMap((child) => this.#halve(child, isWanted));
-  }
-
-  #children({ range, entryBucketSplits, goal }: PlannedSegment, at: readonly number[]): PlannedSegment[] {
-    const divided = dividedSplits(entryBucketSplits);
+  #children(segment: PlannedSegment, at: readonly number[]): PlannedSegment[] {
+    const { range, goal } = segment;
+    const buckets = dividedCount(countOf(segment));
     return [range.start, ...at].map((start, i) => ({
       segmentId: this.#nextSegmentId++,
       range: { start, end: (at[i] ?? range.end + 1) - 1 },
-      entryBucketSplits: divided,
+      buckets,
       goal,
     }));
   }
@@ -140,7 +158,7 @@ export class PlannedHost {
     return {
       segmentId: this.#nextSegmentId++,
       range: { start: left.range.start, end: right.range.end },
-      entryBucketSplits: summedSplits(left.entryBucketSplits, right.entryBucketSplits),
+      buckets: summedCount(countOf(left), countOf(right)),
       goal: unionBoundaries(left.goal, right.goal),
     };
   }

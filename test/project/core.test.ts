@@ -23,7 +23,7 @@ const BREACHES = [
   'queueMicrotask(() => undefined);',
   'process.env.HOME;',
   'globalThis.setTimeout(() => undefined, 1);',
-  "globalThis['Date'];",
+  "globalThis[String('Date')];",
 ];
 const ALLOWED = ['Math.max(1, 2);', 'new Map();', 'BigInt(1);'];
 
@@ -53,7 +53,7 @@ describe('the core', () => {
 
   /** What the lint says about a src, as `file:line`. */
   function flagged(): Set<string> {
-    const options = ['--reporter=github', '--max-diagnostics=none', '--only=style/noRestrictedGlobals'];
+    const options = ['--reporter=github', '--max-diagnostics=none'];
     const { stdout } = spawnSync(process.execPath, [biome, 'lint', ...options, 'src'], {
       cwd: folder,
       encoding: 'utf8',

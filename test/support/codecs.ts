@@ -1,4 +1,5 @@
 /** The codecs under test: with the zstd that is always installed, and every other zstd that this machine has. */
+import { it } from 'vitest';
 import { type Codec, type Codecs, defaultCodecs, zstdCodecOf } from '../../src/entry/index.js';
 
 const wasm = await zstdCodecOf('@foxglove/wasm-zstd');
@@ -13,6 +14,15 @@ export const ZSTD_PROVIDERS: readonly (readonly [name: string, codec: Codec | un
   ['node:zlib', await zstdCodecOf('node:zlib')],
   ['zstd-napi', await zstdCodecOf('zstd-napi')],
 ];
+
+/** One test for each zstd provider, shown as skipped where the machine has none. */
+export function itEachZstd(title: (provider: string) => string, run: (provider: string, zstd: Codec) => void): void {
+  for (const [provider, zstd] of ZSTD_PROVIDERS) {
+    it.skipIf(zstd === undefined)(title(provider), () => {
+      if (zstd !== undefined) run(provider, zstd);
+    });
+  }
+}
 
 export const CODEC_NAMES = ['lz4', 'zlib', 'zstd', 'snappy'] as const;
 
