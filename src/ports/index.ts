@@ -1,3 +1,5 @@
 export type { Clock } from './clock.js';
 export type { EntryRead, EntrySource, StoredEntry } from './entry-source.js';
+export type { ExchangeHandler, ExchangeReply, PeerChannel } from './peer-channel.js';
+export type { Random } from './random.js';
 export type { RemoteTopic, Send, SendResult } from './remote-topic.js';

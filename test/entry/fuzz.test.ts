@@ -51,7 +51,7 @@ function exercise(bytes: Uint8Array): Entry | undefined {
 const GETTERS = ['properties', 'sourcePosition', 'replicateTo', 'encryptionKeys', 'txn', 'chunk', 'stamp', 'compactedBatchIndexes', 'partitionKey', 'deliverAtMs'];
 const MESSAGE_GETTERS = ['properties', 'payload', 'partitionKey', 'bucketHash', 'segmentHash', 'sequenceId', 'eventTimeMs', 'nullValue', 'compactedOut'];
 
-describe('E2, E7: damaged entries', () => {
+describe('E2, E7: damaged entries', { timeout: 120_000 }, () => {
   it('the small entries are most of them', () => {
     expect(small.length).toBeGreaterThan(190);
   });

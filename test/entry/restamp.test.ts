@@ -96,7 +96,7 @@ describe('laws of the re-stamp', () => {
         expect(metadata.replicatedFrom).toBe(options.replicatedFrom);
         if (options.schemaVersion !== undefined) expect(hex(metadata.schemaVersion)).toBe(hex(options.schemaVersion));
       }),
-      { numRuns: 600 },
+      { numRuns: 400 },
     );
   });
 

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type Entry,
-  joinBuffers,
   type MessageFields,
   Outer,
   type OuterFields,
@@ -476,10 +475,4 @@ describe('the laws of the fast path', () => {
       { numRuns: 300 },
     );
   });
-});
-
-it('joined buffers of an entry are what a path is chosen for', () => {
-  const entry = batchOf(['d', 'a']);
-  const again = parseEntry(joinBuffers({ head: entry.bytes.subarray(0, 9), payload: entry.bytes.subarray(9) }));
-  expect(path(again, FITS)).toBe(path(entry, FITS));
 });
