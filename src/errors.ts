@@ -11,6 +11,8 @@ export type IsthmusErrorCode =
   | 'invalidLayout'
   /** A shape whose cells do not tile the ring, or whose bucket boundaries are not ascending in 1..0xFFFF. */
   | 'invalidShape'
+  /** A peer's state, or a message of the exchange, that breaks a rule other than those of shapes. */
+  | 'invalidState'
   /** An operation names a segment that does not exist, is sealed, or cannot take it. */
   | 'invalidOperation'
   /** The outer metadata of a stored entry cannot be read: it is cut, or a required field is missing or of a wrong type. */

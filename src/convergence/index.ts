@@ -1,5 +1,24 @@
 export { type CapMismatch, effectiveCaps } from './caps.js';
+export { type ControllerStart, joinedBase, startController, statedShape, stepController } from './controller.js';
+export type {
+  ControllerEffect,
+  ControllerEvent,
+  ControllerOptions,
+  ControllerReport,
+  ControllerState,
+  ControllerStep,
+  ManualOperation,
+  PeerRecord,
+  ResolvedControllerOptions,
+} from './controller-state.js';
 export type { ExchangeErrorCode, ExchangeRequest, ExchangeResult } from './exchange.js';
+export {
+  DEFAULT_BUCKET_LIMIT,
+  type NextShape,
+  type NextShapeInput,
+  nextShape,
+  type ShapeDifference,
+} from './next-shape.js';
 export {
   type BucketMarks,
   type Caps,
@@ -10,3 +29,4 @@ export {
   PROTOCOL_VERSION,
 } from './peer-state.js';
 export type { LocalPolicy, PolicyDecision, PolicyView, SegmentLoad } from './policy.js';
+export { type ControllerStatus, compareRanges, controllerStatus, type PeerStatus } from './status.js';

@@ -22,6 +22,11 @@ export interface PolicyView {
   readonly loads: ReadonlyMap<number, SegmentLoad>;
   /** Consumers connected, the most over the topic's subscriptions. */
   readonly consumers: number;
+  /**
+   * Those of them that share a segment by its buckets, again the most over the subscriptions; all when absent. A
+   * subscription whose members read whole segments asks for segments, never for buckets (PIP-486).
+   */
+  readonly streamConsumers?: number | undefined;
   /** The effective caps (C20). */
   readonly caps: Caps;
   readonly nowMs: number;
@@ -29,13 +34,23 @@ export interface PolicyView {
   readonly lastSplitAtMs?: number | undefined;
   readonly lastMergeAtMs?: number | undefined;
   readonly lastRebucketAtMs?: number | undefined;
+  /**
+   * The marks that this policy's last evaluation stated, less what took effect or fell (C11); manual ones are not among
+   * them. A cooldown gates new marks only (C13), and this tells which are not new. Absent: none.
+   */
+  readonly standingMarks?: ColdMarks | undefined;
 }
 
 /** What a policy wants done now: at most one action, and always all of its cold marks. */
 export interface PolicyDecision {
   readonly action?:
     | { readonly type: 'split'; readonly segmentId: number; readonly reason: string }
-    | { readonly type: 'rebucket'; readonly segmentIds: readonly number[]; readonly buckets: number; readonly reason: string }
+    | {
+        readonly type: 'rebucket';
+        readonly segmentIds: readonly number[];
+        readonly buckets: number;
+        readonly reason: string;
+      }
     | undefined;
   /** Every boundary that the policy holds for cold now; those of earlier evaluations that are missing are withdrawn. */
   readonly coldMarks: ColdMarks;

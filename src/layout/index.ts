@@ -18,6 +18,7 @@ export { isLegacy, type Layout, type Segment } from './segment.js';
 export {
   boundariesOf,
   type Cell,
+  equalCells,
   equalShapes,
   isAtLeastAsFine,
   joinShapes,

@@ -117,7 +117,7 @@ function repairIntervals(
   const canCut = (i: number) => {
     const { range, first, end } = tree[i] as SplitNode;
     const inside = (standingBefore[end] as number) - (standingBefore[first] as number);
-    return remade[i] === inside && isEnd(range.start);
+    return remade[i] === inside && isEnd(range.start) && isEnd(range.end + 1);
   };
 
   const chosen = new Set<number>();

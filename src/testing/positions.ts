@@ -27,7 +27,10 @@ function arbPart(): fc.Arbitrary<number> {
 function arbId(): fc.Arbitrary<bigint> {
   return fc.oneof(
     { weight: 4, arbitrary: fc.bigInt({ min: 0n, max: 12n }) },
-    { weight: 1, arbitrary: fc.constantFrom(2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 2n, 2n ** 63n - 1n) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(2n ** 53n - 1n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 2n, 2n ** 63n - 1n),
+    },
     { weight: 1, arbitrary: fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }) },
   );
 }

@@ -163,13 +163,17 @@ class Model {
   }
 }
 
-const rank = ({ ledgerId, entryId, part = 0xffff }: SourcePosition) => (ledgerId << 80n) + (entryId << 16n) + BigInt(part);
+const rank = ({ ledgerId, entryId, part = 0xffff }: SourcePosition) =>
+  (ledgerId << 80n) + (entryId << 16n) + BigInt(part);
 
 const arbOffer = fc.record({
   producer: fc.constantFrom('p1', 'p2'),
   // Few entries, so that sends rewind, repeat and come coarser.
   position: fc.oneof(
-    { weight: 4, arbitrary: fc.tuple(fc.bigInt(1n, 2n), fc.bigInt(0n, 4n), fc.constantFrom(undefined, 0x3fff, 0x7fff, 0xffff)) },
+    {
+      weight: 4,
+      arbitrary: fc.tuple(fc.bigInt(1n, 2n), fc.bigInt(0n, 4n), fc.constantFrom(undefined, 0x3fff, 0x7fff, 0xffff)),
+    },
     { weight: 1, arbitrary: arbSourcePosition().map((p) => [p.ledgerId, p.entryId, p.part] as const) },
   ),
   previous: fc.constantFrom('none' as const, 'last sent' as const, 'last stored' as const),
@@ -247,7 +251,9 @@ const RIGHT: HashRange = { start: 0x8000, end: 0xffff };
 describe('R13: what a sealed segment hands on', () => {
   it('a split or a rollover copies it, and parent and child go on apart', () => {
     const parent = windowAfter('7:3:32767 from 0x10');
-    const children = [LEFT, RIGHT].map(() => DedupWindow.inherit([{ window: parent, range: { start: 0, end: 0xffff } }]));
+    const children = [LEFT, RIGHT].map(() =>
+      DedupWindow.inherit([{ window: parent, range: { start: 0, end: 0xffff } }]),
+    );
     const [left, right] = children as [DedupWindow, DedupWindow];
     for (const child of children) expect(offer(child, '7:3:32767 from 0x10')).toBe('duplicate');
     expect(offer(left, '7:3:65535 after 7:3:32767 from 0x8000')).toBe('accept');
@@ -299,7 +305,7 @@ describe('R13: what a sealed segment hands on', () => {
         const child = DedupWindow.inherit(parents);
         for (const producer of ['p1', 'p2', 'p3']) {
           const ranks = watermarks.map((marks) => marks[producer]).map((p) => (p === undefined ? -1n : rank(p)));
-          const lowest = ranks.reduce((a, b) => (a < b ? a : b));
+          const lowest = ranks.toSorted((a, b) => Number(a > b) - Number(a < b))[0];
           const watermark = child.watermark(producer);
           expect(watermark === undefined ? -1n : rank(watermark)).toBe(lowest);
         }

@@ -2,7 +2,7 @@
  * Every cut and every flipped bit of the small stored entries. Whatever the bytes, each function of the room gives a
  * value or an IsthmusError; a damaged entry is noticed wherever a checksum covers the damage.
  */
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Entry, parseEntry, readBatch, restamp, verifyChecksum } from '../../src/entry/index.js';
 import { frameEntry } from '../../src/testing/entries.js';
 import { codecs } from '../support/codecs.js';
@@ -52,6 +52,15 @@ const GETTERS = ['properties', 'sourcePosition', 'replicateTo', 'encryptionKeys'
 const MESSAGE_GETTERS = ['properties', 'payload', 'partitionKey', 'bucketHash', 'segmentHash', 'sequenceId', 'eventTimeMs', 'nullValue', 'compactedOut'];
 
 describe('E2, E7: damaged entries', { timeout: 120_000 }, () => {
+  // Hundreds of thousands of refusals, whose stacks nobody reads, would take most of the time.
+  const { stackTraceLimit } = Error;
+  beforeAll(() => {
+    Error.stackTraceLimit = 0;
+  });
+  afterAll(() => {
+    Error.stackTraceLimit = stackTraceLimit;
+  });
+
   it('the small entries are most of them', () => {
     expect(small.length).toBeGreaterThan(190);
   });

@@ -34,8 +34,8 @@ import {
   OUTER,
   remoteOf,
   segment,
-  single,
   segmentOf,
+  single,
 } from '../support/rebatch.js';
 
 /** The lower half of the ring. Keys in it, as segment/hashB: d 2719/1473, a 3c25/69b2, key2 7371/39b4, hello 248b/fa47. */
@@ -71,25 +71,121 @@ describe('the table of paths', () => {
   const ROWS: readonly (readonly [row: string, entry: Entry, fits: string, buckets: string, neither: string])[] = [
     ['stamped batch', batchOf(['d', 'a']), 'verbatim fits 0', 'rebatch bucketFit', 'rebatch segmentFit'],
     ['stamped batch of one key', batchOf(['d', 'd']), 'verbatim fits 0', 'verbatim fits 0', 'rebatch segmentFit'],
-    ['R1: stamped batch whose keys all lie in one segment', batchOf(['d', 'hello']), 'rebatch bucketFit', 'rebatch bucketFit', 'rebatch segmentFit'],
+    [
+      'R1: stamped batch whose keys all lie in one segment',
+      batchOf(['d', 'hello']),
+      'rebatch bucketFit',
+      'rebatch bucketFit',
+      'rebatch segmentFit',
+    ],
     ['batch of one (E5, B38)', batchOf(['d']), 'verbatim fits 0', 'verbatim fits 0', 'rebatch segmentFit'],
-    ['R2: single, keyed, stamped', single({ partitionKey: 'key2' }), 'verbatim single 0', 'verbatim single 0', 'verbatim single 1'],
-    ['R2: single, keyed, unstamped', single({ partitionKey: 'key2' }, { stamp: false }), 'verbatim single 0', 'verbatim single 0', 'verbatim single 1'],
-    ['R2: single, keyed, encrypted', single({ ...ENCRYPTED, partitionKey: 'key2' }), 'verbatim single 0', 'verbatim single 0', 'verbatim single 1'],
+    [
+      'R2: single, keyed, stamped',
+      single({ partitionKey: 'key2' }),
+      'verbatim single 0',
+      'verbatim single 0',
+      'verbatim single 1',
+    ],
+    [
+      'R2: single, keyed, unstamped',
+      single({ partitionKey: 'key2' }, { stamp: false }),
+      'verbatim single 0',
+      'verbatim single 0',
+      'verbatim single 1',
+    ],
+    [
+      'R2: single, keyed, encrypted',
+      single({ ...ENCRYPTED, partitionKey: 'key2' }),
+      'verbatim single 0',
+      'verbatim single 0',
+      'verbatim single 1',
+    ],
     ['R3: single, unkeyed', single(), 'verbatim single 0', 'verbatim single 0', 'verbatim unkeyed 0'],
-    ['R3, R9: single with an ordering key alone', single({ orderingKey: Buffer.from('key2') }), 'verbatim single 0', 'verbatim single 0', 'verbatim unkeyed 0'],
-    ['unstamped batch', batchOf(['d', 'a'], { stamp: false }), 'rebatch unstamped', 'rebatch unstamped', 'rebatch unstamped'],
-    ['R4: batch stamped [0,0] without an outer key', batchOf([undefined, undefined]), 'verbatim fits 0', 'verbatim fits 0', 'inspect zeroStamp'],
-    ['R4: batch stamped [0,0] with an outer key', batchOf(['key-30884']), 'verbatim fits 0', 'verbatim fits 0', 'rebatch segmentFit'],
-    ['R4: batch stamped [0,0] with an outer ordering key', batch([{ ...message(undefined), orderingKey: Buffer.from('key-30884') }]), 'verbatim fits 0', 'verbatim fits 0', 'rebatch segmentFit'],
-    ['R5: encrypted batch', batchOf(['d', 'a'], { outer: ENCRYPTED }), 'verbatim fits 0', 'hold encryptedBatch', 'hold encryptedBatch'],
-    ['R5: encrypted batch stamped [0,0]', batchOf([undefined], { outer: ENCRYPTED }), 'verbatim fits 0', 'verbatim fits 0', 'hold encryptedBatch'],
-    ['R5: encrypted batch, unstamped', batchOf(['d'], { outer: ENCRYPTED, stamp: false }), 'hold encryptedBatch', 'hold encryptedBatch', 'hold encryptedBatch'],
-    ['R6: chunk, keyed', single({ partitionKey: 'key2', chunk }, { stamp: false }), 'verbatim single 0', 'verbatim single 0', 'verbatim single 1'],
-    ['R6: chunk, unkeyed', single({ chunk }, { stamp: false }), 'verbatim single 0', 'verbatim single 0', 'verbatim unkeyed 0'],
+    [
+      'R3, R9: single with an ordering key alone',
+      single({ orderingKey: Buffer.from('key2') }),
+      'verbatim single 0',
+      'verbatim single 0',
+      'verbatim unkeyed 0',
+    ],
+    [
+      'unstamped batch',
+      batchOf(['d', 'a'], { stamp: false }),
+      'rebatch unstamped',
+      'rebatch unstamped',
+      'rebatch unstamped',
+    ],
+    [
+      'R4: batch stamped [0,0] without an outer key',
+      batchOf([undefined, undefined]),
+      'verbatim fits 0',
+      'verbatim fits 0',
+      'inspect zeroStamp',
+    ],
+    [
+      'R4: batch stamped [0,0] with an outer key',
+      batchOf(['key-30884']),
+      'verbatim fits 0',
+      'verbatim fits 0',
+      'rebatch segmentFit',
+    ],
+    [
+      'R4: batch stamped [0,0] with an outer ordering key',
+      batch([{ ...message(undefined), orderingKey: Buffer.from('key-30884') }]),
+      'verbatim fits 0',
+      'verbatim fits 0',
+      'rebatch segmentFit',
+    ],
+    [
+      'R5: encrypted batch',
+      batchOf(['d', 'a'], { outer: ENCRYPTED }),
+      'verbatim fits 0',
+      'hold encryptedBatch',
+      'hold encryptedBatch',
+    ],
+    [
+      'R5: encrypted batch stamped [0,0]',
+      batchOf([undefined], { outer: ENCRYPTED }),
+      'verbatim fits 0',
+      'verbatim fits 0',
+      'hold encryptedBatch',
+    ],
+    [
+      'R5: encrypted batch, unstamped',
+      batchOf(['d'], { outer: ENCRYPTED, stamp: false }),
+      'hold encryptedBatch',
+      'hold encryptedBatch',
+      'hold encryptedBatch',
+    ],
+    [
+      'R6: chunk, keyed',
+      single({ partitionKey: 'key2', chunk }, { stamp: false }),
+      'verbatim single 0',
+      'verbatim single 0',
+      'verbatim single 1',
+    ],
+    [
+      'R6: chunk, unkeyed',
+      single({ chunk }, { stamp: false }),
+      'verbatim single 0',
+      'verbatim single 0',
+      'verbatim unkeyed 0',
+    ],
     ['marker', single({ markerType: 1000 }), 'skip marker', 'skip marker', 'skip marker'],
-    ['replicated entry', batchOf(['d'], { outer: { replicatedFrom: 'c' } }), 'skip replicated', 'skip replicated', 'skip replicated'],
-    ['not listed', batchOf(['d'], { outer: { replicateTo: ['c'] } }), 'skip notListed', 'skip notListed', 'skip notListed'],
+    [
+      'replicated entry',
+      batchOf(['d'], { outer: { replicatedFrom: 'c' } }),
+      'skip replicated',
+      'skip replicated',
+      'skip replicated',
+    ],
+    [
+      'not listed',
+      batchOf(['d'], { outer: { replicateTo: ['c'] } }),
+      'skip notListed',
+      'skip notListed',
+      'skip notListed',
+    ],
   ];
 
   it.each(ROWS)('%s', (_, entry, fits, buckets, neither) => {
@@ -114,7 +210,11 @@ describe('the table of paths', () => {
 
   it('bucket fit: both bounds are inclusive, and a bucket begins at its split', () => {
     const stamped = (min: number, max: number) =>
-      withFields(batchOf(['d'], { stamp: false }), rawField(Outer.stampMin, BigInt(min)), rawField(Outer.stampMax, BigInt(max)));
+      withFields(
+        batchOf(['d'], { stamp: false }),
+        rawField(Outer.stampMin, BigInt(min)),
+        rawField(Outer.stampMax, BigInt(max)),
+      );
     expect(path(stamped(0x4000, 0x7fff), BUCKETS)).toBe('verbatim fits 0');
     expect(path(stamped(0x3fff, 0x4000), BUCKETS)).toBe('rebatch bucketFit');
     expect(path(stamped(0x8000, 0xffff), BUCKETS)).toBe('verbatim fits 0');
@@ -158,9 +258,14 @@ describe('what is skipped', () => {
     expect(path(entry, FITS)).toBe('skip notListed');
   });
 
-  it.each(['bld-marker-zero', 'bld-marker-txn-abort', 'bld-marker-unknown', 'bld-marker-snapshot', 'bld-marker-update'])(
-    'B30: %s is a marker by the presence of the field alone',
-    (name) => expect(path(golden(name), FITS)).toBe('skip marker'),
+  it.each([
+    'bld-marker-zero',
+    'bld-marker-txn-abort',
+    'bld-marker-unknown',
+    'bld-marker-snapshot',
+    'bld-marker-update',
+  ])('B30: %s is a marker by the presence of the field alone', (name) =>
+    expect(path(golden(name), FITS)).toBe('skip marker'),
   );
 
   it.each([
@@ -191,9 +296,18 @@ describe('what is skipped', () => {
   const aged = (seconds: number) => single({ publishTimeMs: NOW - seconds * 1000 });
 
   it.each([
-    [[0, 10], [false, false]],
-    [[70, 10], [true, false]],
-    [[60, 60.001], [false, true]],
+    [
+      [0, 10],
+      [false, false],
+    ],
+    [
+      [70, 10],
+      [true, false],
+    ],
+    [
+      [60, 60.001],
+      [false, true],
+    ],
   ] as const)('B23: of ages %j s a TTL of 60 s expires %j', (ages, expired) => {
     const paths = ages.map((age) => path(aged(age), FITS, { nowMs: NOW, ttlMs: 60_000 }));
     expect(paths).toEqual(expired.map((is) => (is ? 'skip expired' : 'verbatim single 0')));
@@ -249,11 +363,16 @@ describe('R3: where unkeyed messages go', () => {
   it('to the segment that contains the start of the source', () => {
     const remote = remoteOf([0, 0x2000, 0x3000, 0x9000]);
     const unkeyed = (start: number) => path(single(), remote, {}, { ...S, range: { start, end: 0xffff } });
-    expect([0, 0x1fff, 0x2000, 0x2fff, 0x8fff].map(unkeyed)).toEqual([0, 0, 1, 1, 2].map((id) => `verbatim unkeyed ${id}`));
+    expect([0, 0x1fff, 0x2000, 0x2fff, 0x8fff].map(unkeyed)).toEqual(
+      [0, 0, 1, 1, 2].map((id) => `verbatim unkeyed ${id}`),
+    );
   });
 
   it('from a legacy source by its id modulo the number of segments, in range order', () => {
-    const remote = { ...NEITHER, active: [2, 0, 1].map((i) => ({ ...(NEITHER.active[i] ?? segment(0, FULL_RANGE)), segmentId: 10 + i })) };
+    const remote = {
+      ...NEITHER,
+      active: [2, 0, 1].map((i) => ({ ...(NEITHER.active[i] ?? segment(0, FULL_RANGE)), segmentId: 10 + i })),
+    };
     const unkeyed = (segmentId: number) => path(single(), remote, {}, { ...LEGACY, segmentId });
     expect([0, 1, 2, 3, 5].map(unkeyed)).toEqual([10, 11, 12, 10, 12].map((id) => `verbatim unkeyed ${id}`));
   });
@@ -265,7 +384,9 @@ describe('R3: where unkeyed messages go', () => {
 
   it('B49: so all chunks of one unkeyed message go to one segment', () => {
     for (const remote of [FITS, NEITHER, classicRemote(3)]) {
-      const paths = [0, 1, 2].map((chunkId) => path(single({ chunk: { ...chunk, chunkId } }, { stamp: false }), remote));
+      const paths = [0, 1, 2].map((chunkId) =>
+        path(single({ chunk: { ...chunk, chunkId } }, { stamp: false }), remote),
+      );
       expect(new Set(paths).size).toBe(1);
     }
   });
@@ -274,7 +395,9 @@ describe('R3: where unkeyed messages go', () => {
 describe('which hash decides', () => {
   it('B07: segments go by the unmasked hash', () => {
     // k1 hashes to fdc6602a; with bit 31 cleared it would land at 7dc6.
-    expect(path(single({ partitionKey: 'k1' }), remoteOf([0, 0x8000]), {}, { ...S, range: FULL_RANGE })).toBe('verbatim single 1');
+    expect(path(single({ partitionKey: 'k1' }), remoteOf([0, 0x8000]), {}, { ...S, range: FULL_RANGE })).toBe(
+      'verbatim single 1',
+    );
   });
 
   it.each([
@@ -284,7 +407,9 @@ describe('which hash decides', () => {
     ['', 0],
   ])('B07, E9: towards classic partitions key %j goes by the masked hash modulo 4', (partitionKey, partition) => {
     const shuffled = { ...classicRemote(4), active: [...classicRemote(4).active].reverse() };
-    expect(path(single({ partitionKey }), shuffled, {}, { ...S, range: FULL_RANGE })).toBe(`verbatim single ${partition}`);
+    expect(path(single({ partitionKey }), shuffled, {}, { ...S, range: FULL_RANGE })).toBe(
+      `verbatim single ${partition}`,
+    );
   });
 
   it('E9: a lone classic partition takes everything', () => {
@@ -351,7 +476,9 @@ describe('R4: a stamp of [0,0]', () => {
   it('inspect opens the batch, so it refuses what cannot be opened, and goes where unkeyed messages go', () => {
     const entry = batchOf([undefined, undefined], { compression: 'lz4' });
     expect(refusal(() => inspectBatch(entry, all, cut, { codecs: {} }))).toBe('codecUnavailable');
-    expect(refusal(() => inspectBatch(entry, all, cut, { codecs, limits: { maxUncompressedBytes: 4 } }))).toBe('undecodableBatch');
+    expect(refusal(() => inspectBatch(entry, all, cut, { codecs, limits: { maxUncompressedBytes: 4 } }))).toBe(
+      'undecodableBatch',
+    );
     expect(refusal(() => inspectBatch(single(), all, cut, { codecs }))).toBe('invalidArgument');
     expect(told(inspectBatch(entry, { ...LEGACY, segmentId: 3 }, cut, { codecs }))).toBe('verbatim unkeyed 1');
   });
@@ -382,18 +509,28 @@ describe('what is never opened here', () => {
     expect(from(0, 0)).toBe('verbatim fits 0');
     expect(from(0xffff, 0xffff)).toBe('verbatim fits 2');
     // Three buckets against four.
-    const stamped = withFields(batchOf(['d'], { stamp: false }), rawField(Outer.stampMin, 0x5000n), rawField(Outer.stampMax, 0x6000n));
+    const stamped = withFields(
+      batchOf(['d'], { stamp: false }),
+      rawField(Outer.stampMin, 0x5000n),
+      rawField(Outer.stampMax, 0x6000n),
+    );
     expect(path(stamped, remoteOf([0], [0x4000, 0x8000, 0xc000]))).toBe('verbatim fits 0');
     expect(path(stamped, remoteOf([0], [0x5555, 0xaaaa]))).toBe('rebatch bucketFit');
   });
 
   it('the path depends on the outer metadata alone', () => {
     fc.assert(
-      fc.property(arbEntry(codecs), arbSourceSegment(), arbRemoteLayout(), fc.uint8Array(), (generated, source, remote, noise) => {
-        const entry = parseEntry(generated.bytes);
-        const damaged = parseEntry(frameEntry({ metadata: entry.metadataBytes, payload: noise }));
-        expect(choosePath(damaged, source, remote)).toEqual(choosePath(entry, source, remote));
-      }),
+      fc.property(
+        arbEntry(codecs),
+        arbSourceSegment(),
+        arbRemoteLayout(),
+        fc.uint8Array(),
+        (generated, source, remote, noise) => {
+          const entry = parseEntry(generated.bytes);
+          const damaged = parseEntry(frameEntry({ metadata: entry.metadataBytes, payload: noise }));
+          expect(choosePath(damaged, source, remote)).toEqual(choosePath(entry, source, remote));
+        },
+      ),
     );
   });
 });
@@ -446,11 +583,21 @@ describe('the laws of the fast path', () => {
           const whole = source.legacy || legacyTopicName !== undefined ? active.length === 1 : true;
           return whole && range.start <= source.range.start && source.range.end <= range.end;
         });
-        const zero = stamp?.max === 0 && !splitFields(entry.metadataBytes).some(({ field }) => field === Outer.partitionKey || field === Outer.orderingKey);
+        const zero =
+          stamp?.max === 0 &&
+          !splitFields(entry.metadataBytes).some(
+            ({ field }) => field === Outer.partitionKey || field === Outer.orderingKey,
+          );
         const [cover] = covering;
-        const fits = cover !== undefined && stamp !== undefined && bucketOf(cover.entryBucketSplits, stamp.min).end >= stamp.max;
+        const fits =
+          cover !== undefined && stamp !== undefined && bucketOf(cover.entryBucketSplits, stamp.min).end >= stamp.max;
         if (fits) expect(chosen).toEqual({ kind: 'verbatim', reason: 'fits', segmentId: cover.segmentId });
-        else if (zero && trust) expect(chosen).toEqual({ kind: 'verbatim', reason: 'unkeyed', segmentId: segmentOf({}, source, remote).segmentId });
+        else if (zero && trust)
+          expect(chosen).toEqual({
+            kind: 'verbatim',
+            reason: 'unkeyed',
+            segmentId: segmentOf({}, source, remote).segmentId,
+          });
         else if (encrypted) expect(chosen.kind).toBe('hold');
         else if (zero) expect(chosen.kind).toBe('inspect');
         else {
@@ -463,7 +610,10 @@ describe('the laws of the fast path', () => {
   });
 
   it('a single message is never opened nor held: it goes where its key says, or where its source goes', () => {
-    const outer = fc.record({ partitionKey: fc.option(fc.string(), { nil: undefined }), orderingKey: fc.option(fc.uint8Array(), { nil: undefined }) });
+    const outer = fc.record({
+      partitionKey: fc.option(fc.string(), { nil: undefined }),
+      orderingKey: fc.option(fc.uint8Array(), { nil: undefined }),
+    });
     fc.assert(
       fc.property(outer, fc.boolean(), arbSourceSegment(), arbRemoteLayout(), (keys, encrypted, source, remote) => {
         const entry = single({ ...keys, ...(encrypted ? ENCRYPTED : {}) });

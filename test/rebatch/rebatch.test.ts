@@ -88,13 +88,19 @@ const arbBatch = arbEntry(codecs, { kinds: ['batch'], encrypted: false, maxMessa
 describe('the parts of any batch', () => {
   it('R1, R3, R9, R11: hold its messages byte for byte, each cell one part, in source order, under the number of its bucket', () => {
     fc.assert(
-      fc.property(arbBatch, arbSourceSegment(), arbRemoteLayout(), fc.boolean(), (generated, source, remote, keepCodec) => {
-        const messages = generated.content.kind === 'batch' ? generated.content.messages : [];
-        const entry = parseEntry(generated.bytes);
-        const options = { ...OPTIONS, keepCodec };
-        expect(toldBy(entry, source, remote, options)).toEqual(outlinesOf(messages, source, remote));
-      }),
-      { numRuns: 500 },
+      fc.property(
+        arbBatch,
+        arbSourceSegment(),
+        arbRemoteLayout(),
+        fc.boolean(),
+        (generated, source, remote, keepCodec) => {
+          const messages = generated.content.kind === 'batch' ? generated.content.messages : [];
+          const entry = parseEntry(generated.bytes);
+          const options = { ...OPTIONS, keepCodec };
+          expect(toldBy(entry, source, remote, options)).toEqual(outlinesOf(messages, source, remote));
+        },
+      ),
+      { numRuns: 300 },
     );
   });
 
@@ -126,43 +132,50 @@ describe('the parts of any batch', () => {
 
   it('R7, E8, E11: keep every outer field that does not describe the batch, and write the others anew', () => {
     fc.assert(
-      fc.property(arbBatch, arbSourceSegment(), arbRemoteLayout(), fc.boolean(), (generated, source, remote, keepCodec) => {
-        const entry = parseEntry(generated.bytes);
-        for (const part of rebatch(entry, source, remote, { ...OPTIONS, keepCodec })) {
-          const opened = openPart(part);
-          const { metadata } = opened;
-          expect(keptOf(opened)).toEqual(keptOf(entry));
+      fc.property(
+        arbBatch,
+        arbSourceSegment(),
+        arbRemoteLayout(),
+        fc.boolean(),
+        (generated, source, remote, keepCodec) => {
+          const entry = parseEntry(generated.bytes);
+          for (const part of rebatch(entry, source, remote, { ...OPTIONS, keepCodec })) {
+            const opened = openPart(part);
+            const { metadata } = opened;
+            expect(keptOf(opened)).toEqual(keptOf(entry));
 
-          const messages = readBatch(opened, codecs);
-          const [first] = messages;
-          expect(metadata.partitionKey).toBe(first?.partitionKey);
-          expect(metadata.partitionKeyB64).toBe(first?.partitionKeyB64);
-          expect(hex(metadata.orderingKey)).toBe(hex(first?.orderingKey));
-          expect(metadata.nullPartitionKey).toBe(first?.nullPartitionKey);
+            const messages = readBatch(opened, codecs);
+            const [first] = messages;
+            expect(metadata.partitionKey).toBe(first?.partitionKey);
+            expect(metadata.partitionKeyB64).toBe(first?.partitionKeyB64);
+            expect(hex(metadata.orderingKey)).toBe(hex(first?.orderingKey));
+            expect(metadata.nullPartitionKey).toBe(first?.nullPartitionKey);
 
-          const ids = messages.flatMap(({ sequenceId }) => (sequenceId === undefined ? [] : [signed(sequenceId)]));
-          const highest = ids.reduce((a, b) => (a > b ? a : b), ids[0] ?? 0n);
-          const own = ids.length > 0 ? [highest, highest] : [entry.metadata.sequenceId, entry.metadata.highestSequenceId];
-          expect([metadata.sequenceId, metadata.highestSequenceId].map((id) => id && signed(id))).toEqual(
-            own.map((id) => id && signed(id)),
-          );
+            const ids = messages.flatMap(({ sequenceId }) => (sequenceId === undefined ? [] : [signed(sequenceId)]));
+            const highest = ids.toSorted((a, b) => Number(a < b) - Number(a > b))[0] ?? 0n;
+            const own =
+              ids.length > 0 ? [highest, highest] : [entry.metadata.sequenceId, entry.metadata.highestSequenceId];
+            expect([metadata.sequenceId, metadata.highestSequenceId].map((id) => id && signed(id))).toEqual(
+              own.map((id) => id && signed(id)),
+            );
 
-          const keeps = keepCodec || entry.metadata.compression === 'none';
-          expect(metadata.compression).toBe(keeps ? entry.metadata.compression : 'none');
-          expect(metadata.uncompressedSize === undefined).toBe(metadata.compression === 'none');
-          expect(metadata.compactedBatchIndexes).toEqual([]);
+            const keeps = keepCodec || entry.metadata.compression === 'none';
+            expect(metadata.compression).toBe(keeps ? entry.metadata.compression : 'none');
+            expect(metadata.uncompressedSize === undefined).toBe(metadata.compression === 'none');
+            expect(metadata.compactedBatchIndexes).toEqual([]);
 
-          expect(metadata.replicatedFrom).toBe('a');
-          expect(splitFields(opened.metadataBytes).filter(isPosition)).toHaveLength(1);
-          expect(metadata.sourcePosition).toBe(`7:3:${part.position.part}`);
-          expect(metadata.txn).toBeUndefined();
+            expect(metadata.replicatedFrom).toBe('a');
+            expect(splitFields(opened.metadataBytes).filter(isPosition)).toHaveLength(1);
+            expect(metadata.sourcePosition).toBe(`7:3:${part.position.part}`);
+            expect(metadata.txn).toBeUndefined();
 
-          // E1: the broker header belongs to the source; E3: a checksum only where there was one.
-          expect(opened.header).toBe(entry.checksum === undefined ? 'none' : 'checksum');
-          expect(verifyChecksum(opened)).toBe(entry.checksum === undefined ? 'absent' : 'ok');
-        }
-      }),
-      { numRuns: 400 },
+            // E1: the broker header belongs to the source; E3: a checksum only where there was one.
+            expect(opened.header).toBe(entry.checksum === undefined ? 'none' : 'checksum');
+            expect(verifyChecksum(opened)).toBe(entry.checksum === undefined ? 'absent' : 'ok');
+          }
+        },
+      ),
+      { numRuns: 250 },
     );
   });
 
@@ -201,7 +214,14 @@ describe('the parts of any batch', () => {
   });
 
   /** Cells of a shape around one segment, which keeps its range; other ids, other buckets. */
-  const around = (kept: ReturnType<typeof segment>, shape: { readonly cells: RemoteLayout['active'] | readonly Pick<RemoteLayout['active'][number], 'range' | 'entryBucketSplits'>[] }) => {
+  const around = (
+    kept: ReturnType<typeof segment>,
+    shape: {
+      readonly cells:
+        | RemoteLayout['active']
+        | readonly Pick<RemoteLayout['active'][number], 'range' | 'entryBucketSplits'>[];
+    },
+  ) => {
     const others = shape.cells.flatMap(({ range, entryBucketSplits }) => {
       const pieces = [
         { start: range.start, end: Math.min(range.end, kept.range.start - 1) },
@@ -214,17 +234,26 @@ describe('the parts of any batch', () => {
   };
 
   it('B03, R11: for one segment do not change when other segments do', () => {
-    const grid = fc.tuple(fc.nat({ max: 7 }), fc.nat({ max: 7 })).map(([a, b]) => ({ start: Math.min(a, b) * 0x2000, end: (Math.max(a, b) + 1) * 0x2000 - 1 }));
+    const grid = fc
+      .tuple(fc.nat({ max: 7 }), fc.nat({ max: 7 }))
+      .map(([a, b]) => ({ start: Math.min(a, b) * 0x2000, end: (Math.max(a, b) + 1) * 0x2000 - 1 }));
     fc.assert(
-      fc.property(arbBatch, grid, arbShape(), arbShape(), fc.nat({ max: 5 }), (generated, range, shapeA, shapeB, pick) => {
-        const { entryBucketSplits } = shapeA.cells[pick % shapeA.cells.length] ?? { entryBucketSplits: [] };
-        const kept = segment(42, range, entryBucketSplits);
-        const partsOf = (remote: RemoteLayout) =>
-          rebatch(parseEntry(generated.bytes), WHOLE_SOURCE, remote, OPTIONS)
-            .filter(({ segmentId }) => segmentId === 42)
-            .map(({ buffers, ...part }) => ({ ...part, bytes: hex(joinBuffers(buffers)) }));
-        expect(partsOf(around(kept, shapeB))).toEqual(partsOf(around(kept, shapeA)));
-      }),
+      fc.property(
+        arbBatch,
+        grid,
+        arbShape(),
+        arbShape(),
+        fc.nat({ max: 5 }),
+        (generated, range, shapeA, shapeB, pick) => {
+          const { entryBucketSplits } = shapeA.cells[pick % shapeA.cells.length] ?? { entryBucketSplits: [] };
+          const kept = segment(42, range, entryBucketSplits);
+          const partsOf = (remote: RemoteLayout) =>
+            rebatch(parseEntry(generated.bytes), WHOLE_SOURCE, remote, OPTIONS)
+              .filter(({ segmentId }) => segmentId === 42)
+              .map(({ buffers, ...part }) => ({ ...part, bytes: hex(joinBuffers(buffers)) }));
+          expect(partsOf(around(kept, shapeB))).toEqual(partsOf(around(kept, shapeA)));
+        },
+      ),
       { numRuns: 200 },
     );
   });
@@ -278,7 +307,8 @@ describe('part numbers', () => {
 describe('keys', () => {
   it('B07: segments by the unmasked hash; towards classic partitions by the masked one', () => {
     const entry = batchOf(['k1', 'b', 'key-1']);
-    const ids = (remote: RemoteLayout) => rebatch(entry, WHOLE_SOURCE, remote, OPTIONS).map((p) => [p.segmentId, ...bodiesOf(p)]);
+    const ids = (remote: RemoteLayout) =>
+      rebatch(entry, WHOLE_SOURCE, remote, OPTIONS).map((p) => [p.segmentId, ...bodiesOf(p)]);
     expect(ids(remoteOf([0, 0x8000]))).toEqual([[1, 'body 0', 'body 1', 'body 2']]);
     expect(ids(classicRemote(4))).toEqual([
       [0, 'body 2'],
@@ -334,7 +364,10 @@ describe('keys', () => {
     // Spread over several segments, both go by the hash.
     const spread = remoteOf([0, 0x2000, 0x8000]);
     expect(choosePath(single({ partitionKey: 'k2' }), source, spread)).toMatchObject({ segmentId: 2 });
-    expect(rebatch(entry, source, spread, OPTIONS).map((p) => [p.segmentId, ...bodiesOf(p)])).toContainEqual([2, 'body 1']);
+    expect(rebatch(entry, source, spread, OPTIONS).map((p) => [p.segmentId, ...bodiesOf(p)])).toContainEqual([
+      2,
+      'body 1',
+    ]);
   });
 
   it('R3: unkeyed messages of a legacy source, and towards classic partitions, go by its id', () => {
@@ -351,7 +384,15 @@ describe('keys', () => {
 
 /** Every inner field, known and unknown, in one batch. */
 const odd: readonly MessageFields[] = [
-  { ...message('d', 'a'), sequenceId: 3n, eventTimeMs: 1, properties: [['x', '1'], ['x', '2']] },
+  {
+    ...message('d', 'a'),
+    sequenceId: 3n,
+    eventTimeMs: 1,
+    properties: [
+      ['x', '1'],
+      ['x', '2'],
+    ],
+  },
   { ...message('d', ''), nullValue: true, sequenceId: (1n << 64n) - 1n },
   { ...message('d', ''), partitionKeyB64: false },
   { ...message(undefined, ''), compactedOut: true },
@@ -361,7 +402,9 @@ const odd: readonly MessageFields[] = [
 describe('messages', () => {
   it('B10: null values, empty bodies and placeholders keep their places', () => {
     const parts = rebatch(batch(odd), WHOLE_SOURCE, remoteOf([0, 0x2000]), OPTIONS);
-    const told = parts.flatMap((part) => readBatch(openPart(part), codecs).map((m) => [part.segmentId, m.nullValue, m.compactedOut, m.payload.length]));
+    const told = parts.flatMap((part) =>
+      readBatch(openPart(part), codecs).map((m) => [part.segmentId, m.nullValue, m.compactedOut, m.payload.length]),
+    );
     expect(told).toEqual([
       [0, undefined, true, 0],
       [0, undefined, undefined, 1],
@@ -378,12 +421,22 @@ describe('messages', () => {
 
   it('B39: every field of a message is byte-equal behind it, unknown ones included', () => {
     const unknown = rawField(77, Uint8Array.of(1, 2, 3));
-    const metadata = Buffer.concat([rawField(Inner.partitionKey, 'd'), unknown, rawField(Inner.payloadSize, 2n), rawField(900, 5n)]);
+    const metadata = Buffer.concat([
+      rawField(Inner.partitionKey, 'd'),
+      unknown,
+      rawField(Inner.payloadSize, 2n),
+      rawField(900, 5n),
+    ]);
     const size = Buffer.alloc(4);
     size.writeUInt32BE(metadata.length);
     const { metadataBytes, payload } = batch(odd);
-    const outer = splitFields(metadataBytes).map(({ field, bytes }) => (field === Outer.numMessagesInBatch ? rawField(field, 6n) : bytes));
-    const bytes = frameEntry({ metadata: Buffer.concat(outer), payload: Buffer.concat([payload, size, metadata, Buffer.from('hi')]) });
+    const outer = splitFields(metadataBytes).map(({ field, bytes }) =>
+      field === Outer.numMessagesInBatch ? rawField(field, 6n) : bytes,
+    );
+    const bytes = frameEntry({
+      metadata: Buffer.concat(outer),
+      payload: Buffer.concat([payload, size, metadata, Buffer.from('hi')]),
+    });
     const records = recordsOf(parseEntry(bytes));
     expect(records.at(-1)).toBe(`${hex(metadata)}/6869`);
     const parts = rebatch(parseEntry(bytes), WHOLE_SOURCE, remoteOf([0, 0x2000]), OPTIONS);
@@ -394,7 +447,9 @@ describe('messages', () => {
     const parts = rebatch(batchOf(['d', 'c']), WHOLE_SOURCE, remoteOf([0, 0x8000]), OPTIONS);
     expect(parts.map((part) => openPart(part).metadata.numMessagesInBatch)).toEqual([1, 1]);
     expect(parts.map(bodiesOf)).toEqual([['body 0'], ['body 1']]);
-    expect(refusal(() => rebatch(single({ partitionKey: 'd' }), WHOLE_SOURCE, remoteOf([0]), OPTIONS))).toBe('invalidArgument');
+    expect(refusal(() => rebatch(single({ partitionKey: 'd' }), WHOLE_SOURCE, remoteOf([0]), OPTIONS))).toBe(
+      'invalidArgument',
+    );
   });
 
   it.each([
@@ -415,7 +470,11 @@ describe('messages', () => {
   it('E8: a part in which no record has a sequence id keeps both of the source, another does not', () => {
     const entry = batch([{ ...message('d'), sequenceId: 4n }, message('c'), { ...message('d'), sequenceId: 9n }]);
     const fields = splitFields(entry.metadataBytes).map(({ field, bytes }) => {
-      return field === Outer.sequenceId ? rawField(field, (1n << 64n) - 1n) : field === Outer.highestSequenceId ? rawField(field, 12n) : bytes;
+      return field === Outer.sequenceId
+        ? rawField(field, (1n << 64n) - 1n)
+        : field === Outer.highestSequenceId
+          ? rawField(field, 12n)
+          : bytes;
     });
     const source = parseEntry(frameEntry({ metadata: Buffer.concat(fields), payload: entry.payload }));
     const ids = rebatch(source, WHOLE_SOURCE, remoteOf([0, 0x8000]), OPTIONS).map((part) => {
@@ -479,7 +538,11 @@ describe('what is refused', () => {
 
   it('B40: marked as LZ4, but plain', () => {
     const { metadataBytes, payload } = batchOf(['d', 'c']);
-    const metadata = Buffer.concat([metadataBytes, rawField(Outer.compression, 1n), rawField(Outer.uncompressedSize, BigInt(payload.length))]);
+    const metadata = Buffer.concat([
+      metadataBytes,
+      rawField(Outer.compression, 1n),
+      rawField(Outer.uncompressedSize, BigInt(payload.length)),
+    ]);
     expect(attempt(parseEntry(frameEntry({ metadata, payload })))).toBe('undecodableBatch');
   });
 
@@ -488,7 +551,9 @@ describe('what is refused', () => {
     const unknown = frameEntry({ metadata: Buffer.concat([metadataBytes, rawField(Outer.compression, 9n)]), payload });
     expect(attempt(parseEntry(unknown))).toBe('codecUnavailable');
     expect(attempt(batchOf(['d', 'c'], { compression: 'zstd' }), { codecs: {} })).toBe('codecUnavailable');
-    expect(attempt(batchOf(['d', 'c'], { compression: 'lz4' }), { limits: { maxUncompressedBytes: 8 } })).toBe('undecodableBatch');
+    expect(attempt(batchOf(['d', 'c'], { compression: 'lz4' }), { limits: { maxUncompressedBytes: 8 } })).toBe(
+      'undecodableBatch',
+    );
   });
 
   it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('maxEntryBytes %s is no limit', (maxEntryBytes) => {
@@ -502,9 +567,9 @@ describe('what is refused', () => {
 
 describe('batches of Pulsar 5.0.1', () => {
   const REFUSED = /count-|cut|record-length|negative|size-(short|long|missing)|marked-compressed/;
-  const batches = ENTRIES.filter(({ file, isBatch, messages }) => isBatch && messages !== undefined && !REFUSED.test(file)).map(
-    (record) => [record.file.replace(/^entries\/|\.bin$/g, ''), record] as const,
-  );
+  const batches = ENTRIES.filter(
+    ({ file, isBatch, messages }) => isBatch && messages !== undefined && !REFUSED.test(file),
+  ).map((record) => [record.file.replace(/^entries\/|\.bin$/g, ''), record] as const);
 
   it('there are many, of every codec', () => {
     expect(batches.length).toBeGreaterThan(60);
@@ -519,7 +584,8 @@ describe('batches of Pulsar 5.0.1', () => {
     const records = recordsOf(entry);
     const grouped = (cellOf: (m: (typeof messages)[number]) => string) => {
       const cells = new Map<string, string[]>();
-      for (const [i, m] of messages.entries()) cells.set(cellOf(m), [...(cells.get(cellOf(m)) ?? []), records[i] ?? '']);
+      for (const [i, m] of messages.entries())
+        cells.set(cellOf(m), [...(cells.get(cellOf(m)) ?? []), records[i] ?? '']);
       return new Map([...cells].sort(([a], [b]) => (a < b ? -1 : 1)));
     };
     const told = (remote: RemoteLayout) =>
@@ -539,21 +605,27 @@ describe('batches of Pulsar 5.0.1', () => {
 
   const v5 = batches.filter(([name, { stamp }]) => name.startsWith('cap-') && stamp.min !== null);
 
-  it.each(v5)('R9, E8: %s in one part carries the stamp, ids and key that its producer gave it', (_, { file, stamp }) => {
-    const entry = parseEntry(fixtureBytes(file));
-    const [part, ...more] = rebatch(entry, WHOLE_SOURCE, remoteOf([0]), OPTIONS);
-    expect(more).toEqual([]);
-    const own = openPart(part ?? expect.fail('no part')).metadata;
-    const { sequenceId, highestSequenceId, partitionKey, partitionKeyB64, producerName, publishTimeMs } = entry.metadata;
-    expect(own.stamp).toEqual(stamp);
-    expect(own).toMatchObject({ sequenceId, highestSequenceId, producerName, publishTimeMs });
-    expect([own.partitionKey, own.partitionKeyB64]).toEqual([partitionKey, partitionKeyB64]);
-  });
+  it.each(v5)(
+    'R9, E8: %s in one part carries the stamp, ids and key that its producer gave it',
+    (_, { file, stamp }) => {
+      const entry = parseEntry(fixtureBytes(file));
+      const [part, ...more] = rebatch(entry, WHOLE_SOURCE, remoteOf([0]), OPTIONS);
+      expect(more).toEqual([]);
+      const own = openPart(part ?? expect.fail('no part')).metadata;
+      const { sequenceId, highestSequenceId, partitionKey, partitionKeyB64, producerName, publishTimeMs } =
+        entry.metadata;
+      expect(own.stamp).toEqual(stamp);
+      expect(own).toMatchObject({ sequenceId, highestSequenceId, producerName, publishTimeMs });
+      expect([own.partitionKey, own.partitionKeyB64]).toEqual([partitionKey, partitionKeyB64]);
+    },
+  );
 
   it('pulsar-wire 3.2: a compacted batch keeps its placeholders, and says no more which records it kept', () => {
     for (const name of ['bld-compacted-none', 'bld-compacted-lz4']) {
       const parts = rebatch(golden(name), WHOLE_SOURCE, remoteOf([0, 0x8000]), OPTIONS).map(openPart);
-      const told = parts.map((part) => readBatch(part, codecs).map(({ partitionKey, compactedOut }) => partitionKey ?? compactedOut));
+      const told = parts.map((part) =>
+        readBatch(part, codecs).map(({ partitionKey, compactedOut }) => partitionKey ?? compactedOut),
+      );
       expect(told).toEqual([
         [true, true, true, true],
         ['key-1', 'key-4'],

@@ -1,5 +1,4 @@
 /** Parts that are too large: the codec that is kept, cuts by hash, and what cannot be cut (R8, R8b, B51). */
-import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DedupWindow } from '../../src/dedup/index.js';
@@ -9,12 +8,29 @@ import { FULL_RANGE } from '../../src/ring/index.js';
 import { arbBucketSplits } from '../../src/testing/layouts.js';
 import { CODEC_NAMES, codecs } from '../support/codecs.js';
 import { refusal } from '../support/expect.js';
-import { batch, bodiesOf, bucketHashOf, FIVE_MIB, keysIn, message, OPTIONS, openPart, partLength, remoteOf, WHOLE_SOURCE } from '../support/rebatch.js';
+import {
+  batch,
+  bodiesOf,
+  bucketHashOf,
+  FIVE_MIB,
+  keysIn,
+  message,
+  noise,
+  OPTIONS,
+  openPart,
+  partLength,
+  remoteOf,
+  WHOLE_SOURCE,
+} from '../support/rebatch.js';
 
 const KEYS = keysIn(FULL_RANGE);
 const ONE = remoteOf([0]);
 
-function cut(entry: Entry, maxEntryBytes: number, options: { keepCodec?: boolean; splits?: readonly number[] } = {}): Part[] {
+function cut(
+  entry: Entry,
+  maxEntryBytes: number,
+  options: { keepCodec?: boolean; splits?: readonly number[] } = {},
+): Part[] {
   const { keepCodec = true, splits = [] } = options;
   return rebatch(entry, WHOLE_SOURCE, remoteOf([0], splits), { ...OPTIONS, keepCodec, maxEntryBytes });
 }
@@ -22,7 +38,7 @@ function cut(entry: Entry, maxEntryBytes: number, options: { keepCodec?: boolean
 /** Messages of many keys with bodies of one size, repeating text or noise. */
 function messages(count: number, size: number, body: 'text' | 'noise' = 'text'): MessageFields[] {
   return Array.from({ length: count }, (_, i) => {
-    const payload = body === 'noise' ? randomBytes(size) : Buffer.from(`${i} `.padEnd(size, 'abcdefgh'));
+    const payload = body === 'noise' ? noise(size, i) : Buffer.from(`${i} `.padEnd(size, 'abcdefgh'));
     return { ...message(KEYS[i % KEYS.length]), payload };
   });
 }
@@ -87,47 +103,62 @@ describe('R8b: cuts', () => {
     const codec = fc.constantFrom('none' as const, ...CODEC_NAMES);
     const seen = { cut: 0, tooLarge: 0 };
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 60 }), size, codec, fc.boolean(), arbBucketSplits(), (count, limit, compression, keepCodec, splits) => {
-        const source = batch(messages(count, 60, count % 2 === 0 ? 'text' : 'noise'), { compression });
-        const whole = cut(source, FIVE_MIB, { keepCodec, splits });
-        let parts: Part[];
-        try {
-          parts = cut(source, limit, { keepCodec, splits });
-        } catch (error) {
-          expect(error).toMatchObject({ code: 'tooLarge' });
-          seen.tooLarge++;
-          return;
-        }
-        for (const part of parts) expect(partLength(part)).toBeLessThanOrEqual(limit);
-        let last = -1;
-        for (const { rectangle, position, lowestHash } of parts) {
-          expect(position.part).toBe(rectangle.buckets.end);
-          expect(rectangle.buckets.start).toBeGreaterThan(last);
-          expect(lowestHash).toBeGreaterThanOrEqual(rectangle.buckets.start);
-          last = rectangle.buckets.end;
-        }
-        for (const bucket of whole) {
-          const within = parts.filter(({ rectangle: { buckets } }) => bucket.rectangle.buckets.start <= buckets.start && buckets.end <= bucket.rectangle.buckets.end);
-          if (within.length > 1) seen.cut++;
-          if (within.length > 1 && keepCodec) expect(partLength(bucket)).toBeGreaterThan(limit);
-          const records = within.flatMap((part) => {
-            const messages = readBatch(openPart(part), codecs);
-            const { start, end } = part.rectangle.buckets;
-            expect(messages.every(({ bucketHash }) => start <= bucketHash && bucketHash <= end)).toBe(true);
-            return messages.map(({ payload }) => Buffer.from(payload).toString('hex'));
-          });
-          const all = readBatch(openPart(bucket), codecs);
-          const order = all.map(({ payload }) => Buffer.from(payload).toString('hex'));
-          expect([...records].sort()).toEqual([...order].sort());
-        }
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 60 }),
+        size,
+        codec,
+        fc.boolean(),
+        arbBucketSplits(),
+        (count, limit, compression, keepCodec, splits) => {
+          const source = batch(messages(count, 60, count % 2 === 0 ? 'text' : 'noise'), { compression });
+          const whole = cut(source, FIVE_MIB, { keepCodec, splits });
+          let parts: Part[];
+          try {
+            parts = cut(source, limit, { keepCodec, splits });
+          } catch (error) {
+            expect(error).toMatchObject({ code: 'tooLarge' });
+            seen.tooLarge++;
+            return;
+          }
+          for (const part of parts) expect(partLength(part)).toBeLessThanOrEqual(limit);
+          let last = -1;
+          for (const { rectangle, position, lowestHash } of parts) {
+            expect(position.part).toBe(rectangle.buckets.end);
+            expect(rectangle.buckets.start).toBeGreaterThan(last);
+            expect(lowestHash).toBeGreaterThanOrEqual(rectangle.buckets.start);
+            last = rectangle.buckets.end;
+          }
+          for (const bucket of whole) {
+            const within = parts.filter(
+              ({ rectangle: { buckets } }) =>
+                bucket.rectangle.buckets.start <= buckets.start && buckets.end <= bucket.rectangle.buckets.end,
+            );
+            if (within.length > 1) seen.cut++;
+            if (within.length > 1 && keepCodec) expect(partLength(bucket)).toBeGreaterThan(limit);
+            const records = within.flatMap((part) => {
+              const messages = readBatch(openPart(part), codecs);
+              const { start, end } = part.rectangle.buckets;
+              expect(messages.every(({ bucketHash }) => start <= bucketHash && bucketHash <= end)).toBe(true);
+              return messages.map(({ payload }) => Buffer.from(payload).toString('hex'));
+            });
+            const all = readBatch(openPart(bucket), codecs);
+            const order = all.map(({ payload }) => Buffer.from(payload).toString('hex'));
+            expect([...records].sort()).toEqual([...order].sort());
+          }
+        },
+      ),
     );
     expect(seen.cut).toBeGreaterThan(10);
   });
 
   it('keep the order of a key, all of whose messages have one hash', () => {
     const keys = KEYS.slice(0, 5);
-    const source = batch(Array.from({ length: 100 }, (_, i) => ({ ...message(keys[i % 5]), payload: Buffer.from(`${i}`.padStart(40, '0')) })));
+    const source = batch(
+      Array.from({ length: 100 }, (_, i) => ({
+        ...message(keys[i % 5]),
+        payload: Buffer.from(`${i}`.padStart(40, '0')),
+      })),
+    );
     const parts = cut(source, 1800);
     expect(parts.length).toBeGreaterThan(2);
     for (const part of parts) {
@@ -137,18 +168,18 @@ describe('R8b: cuts', () => {
   });
 
   it('tooLarge: one hash value alone exceeds the limit, and nothing is sent', () => {
-    const source = batch([...messages(5, 50), { ...message('d'), payload: randomBytes(3000) }]);
+    const source = batch([...messages(5, 50), { ...message('d'), payload: noise(3000) }]);
     expect(refusal(() => cut(source, 3000))).toBe('tooLarge');
     expect(cut(source, 3400).length).toBeGreaterThan(0);
   });
 
   it('tooLarge, R9: unkeyed messages all have hash 0 and cannot be cut', () => {
-    const source = batch(Array.from({ length: 10 }, () => ({ payload: randomBytes(500) })));
+    const source = batch(Array.from({ length: 10 }, (_, i) => ({ payload: noise(500, i) })));
     expect(refusal(() => cut(source, 3000))).toBe('tooLarge');
   });
 
   it('a done rectangle takes out what was too large', () => {
-    const source = batch([...messages(5, 50), { ...message('d'), payload: randomBytes(3000) }]);
+    const source = batch([...messages(5, 50), { ...message('d'), payload: noise(3000) }]);
     const done = [{ range: FULL_RANGE, buckets: { start: 0x1473, end: 0x1473 } }];
     const parts = rebatch(source, WHOLE_SOURCE, ONE, { ...OPTIONS, maxEntryBytes: 3000, done });
     expect(parts.map(({ messageCount }) => messageCount)).toEqual([5]);
@@ -158,19 +189,26 @@ describe('R8b: cuts', () => {
 describe('B51', () => {
   it('an entry just below the limit that the stamp makes too large is cut, or held where it has one key', () => {
     const limit = FIVE_MIB;
-    const half = randomBytes(limit / 2 - 100);
+    const half = noise(limit / 2 - 100);
     const entryOf = (keys: readonly string[]) => batch(keys.map((key) => ({ ...message(key), payload: half })));
     const two = entryOf(['d', 'k2']);
     expect(two.bytes.length).toBeLessThanOrEqual(limit);
     const tight = two.bytes.length + 10;
-    expect(rebatch(two, WHOLE_SOURCE, ONE, { ...OPTIONS, maxEntryBytes: tight }).map((p) => p.position.part)).toEqual([0x3fff, 0x7fff]);
+    expect(rebatch(two, WHOLE_SOURCE, ONE, { ...OPTIONS, maxEntryBytes: tight }).map((p) => p.position.part)).toEqual([
+      0x3fff, 0x7fff,
+    ]);
     const one = entryOf(['d', 'd']);
-    expect(refusal(() => rebatch(one, WHOLE_SOURCE, ONE, { ...OPTIONS, maxEntryBytes: one.bytes.length + 10 }))).toBe('tooLarge');
+    expect(refusal(() => rebatch(one, WHOLE_SOURCE, ONE, { ...OPTIONS, maxEntryBytes: one.bytes.length + 10 }))).toBe(
+      'tooLarge',
+    );
   });
 
   it('a small zstd entry whose parts are 40 MB without the codec keeps it', () => {
     const body = Buffer.alloc(1_000_000, 'repetition ');
-    const source = batch(Array.from({ length: 40 }, (_, i) => ({ ...message(KEYS[i]), payload: body })), { compression: 'zstd' });
+    const source = batch(
+      Array.from({ length: 40 }, (_, i) => ({ ...message(KEYS[i]), payload: body })),
+      { compression: 'zstd' },
+    );
     expect(source.bytes.length).toBeLessThan(200_000);
     const parts = cut(source, FIVE_MIB, { keepCodec: false });
     expect(parts.map(({ messageCount }) => messageCount)).toEqual([40]);
@@ -179,7 +217,7 @@ describe('B51', () => {
 
   it('one single message over the limit is held, with its codec and without', () => {
     for (const keepCodec of [true, false]) {
-      const source = batch([{ ...message('d'), payload: randomBytes(2000) }], { compression: 'lz4' });
+      const source = batch([{ ...message('d'), payload: noise(2000) }], { compression: 'lz4' });
       expect(refusal(() => cut(source, 2000, { keepCodec }))).toBe('tooLarge');
     }
   });

@@ -97,9 +97,28 @@ export function single(outer: Partial<OuterFields> = {}, options: { stamp?: bool
 /** Keys `k0`, `k1`, ... by their raw hash. */
 const KEYS = Array.from({ length: 1 << 14 }, (_, i) => ({ key: `k${i}`, hash: hashKey(`k${i}`) }));
 
-/** Keys that a producer sends to a source segment; there are some in every range of 256 hashes or more. */
+const KEYS_IN = new Map<string, readonly string[]>();
+
+/** Keys that a producer sends to a source segment; none, perhaps, where its range is narrow. */
 export function keysIn({ start, end }: HashRange): readonly string[] {
-  return KEYS.filter(({ hash }) => hash >>> 16 >= start && hash >>> 16 <= end).map(({ key }) => key);
+  const range = `${start}-${end}`;
+  let keys = KEYS_IN.get(range);
+  if (keys === undefined) {
+    keys = KEYS.filter(({ hash }) => hash >>> 16 >= start && hash >>> 16 <= end).map(({ key }) => key);
+    KEYS_IN.set(range, keys);
+  }
+  return keys;
+}
+
+/** Bytes that do not compress, the same on every run. */
+export function noise(length: number, seed = 1): Buffer {
+  const bytes = Buffer.alloc(length);
+  let state = seed;
+  for (let i = 0; i < length; i++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    bytes[i] = state >>> 24;
+  }
+  return bytes;
 }
 
 /** What decides where a message goes. */

@@ -1,0 +1,652 @@
+/**
+ * The rule of the controller: `step(state, event)` gives the next state and the effects. It holds C7 to C22 together:
+ * every event that may change the outcome ends in `settle`, which computes the next shape, asks for at most one change
+ * of the layout at a time, and once there is nothing left to change answers peers and tells them what is new.
+ */
+
+import { IsthmusError, show } from '../errors.js';
+import {
+  applyShape,
+  boundariesOf,
+  equalShapes,
+  goalShape,
+  isAtLeastAsFine,
+  joinShapes,
+  type Layout,
+  planOperations,
+  rebucketSegment,
+  type Shape,
+  shapeOf,
+  siblingBoundaries,
+  splitSegment,
+} from '../layout/index.js';
+import { equalBoundaries, equalWidthSplits, overlaps, unionBoundaries } from '../ring/index.js';
+import { effectiveCaps } from './caps.js';
+import type {
+  ControllerEffect,
+  ControllerEvent,
+  ControllerOptions,
+  ControllerReport,
+  ControllerState,
+  ControllerStep,
+  ManualOperation,
+  PeerRecord,
+} from './controller-state.js';
+import type { ExchangeResult } from './exchange.js';
+import { bucketMarksIn, equalMarks, standingMarks, uniteMarks, without } from './marks.js';
+import { DEFAULT_BUCKET_LIMIT, type NextShape, nextShape } from './next-shape.js';
+import { type ColdMarks, isNewer, NO_MARKS, type PeerState, PROTOCOL_VERSION } from './peer-state.js';
+import type { PolicyDecision } from './policy.js';
+
+/** What a leader begins with. */
+export interface ControllerStart {
+  readonly options: ControllerOptions;
+  /** The leader's election term, where the host has one (C14). */
+  readonly term?: number | undefined;
+  readonly layout: Layout;
+  /** The replication set without the own cluster. */
+  readonly members: readonly string[];
+  readonly nowMs: number;
+}
+
+/** A new leader: it knows no peer yet, and begins by telling all of them its state (C18). */
+export function startController({ options, term, layout, members, nowMs }: ControllerStart): ControllerStep {
+  const resolved = {
+    peerSilenceGraceMs: 30_000,
+    antiEntropyMs: 60_000,
+    retryInitialMs: 200,
+    retryMaxMs: 30_000,
+    bucketLimit: DEFAULT_BUCKET_LIMIT,
+    ...options,
+  };
+  const state: ControllerState = {
+    options: resolved,
+    ...(term === undefined ? {} : { term }),
+    layout,
+    ...(options.operations === undefined ? {} : { goal: goalShape(layout) }),
+    revision: 0,
+    nextPushId: 1,
+    peers: new Map(members.map((cluster) => [cluster, newRecord(cluster, nowMs)])),
+    manualMarks: NO_MARKS,
+    isChanging: false,
+    changeAttempts: 0,
+    waiting: [],
+    antiEntropyAtMs: nowMs + resolved.antiEntropyMs,
+  };
+  const turn = new Turn(state, nowMs);
+  turn.settle();
+  return turn.end();
+}
+
+/** What one event leads to. Throws, and changes nothing, on a manual operation that breaks a rule. */
+export function stepController(state: ControllerState, event: ControllerEvent): ControllerStep {
+  const turn = new Turn(state, event.nowMs);
+  turn.handle(event);
+  return turn.end();
+}
+
+/** The shape that a controller states: the goal while its host is on the way to it, else that of the layout (C22). */
+export function statedShape({ goal, layout }: Pick<ControllerState, 'goal' | 'layout'>): Shape {
+  return goal ?? shapeOf(layout);
+}
+
+/** The cluster's own marks as far as they stand (C11): the policy's and the operator's. */
+export function localMarks(state: ControllerState): ColdMarks {
+  const { policyMarks = NO_MARKS, manualMarks } = state;
+  const shape = statedShape(state);
+  const base = joinedBase(state);
+  return uniteMarks(
+    standingMarks(policyMarks, shape, base).marks,
+    standingMarks(manualMarks, shape, base).marks,
+    shape,
+  );
+}
+
+/** The marks that a controller states; undefined until its policy has been evaluated (C18). */
+export function statedMarks(state: ControllerState): ColdMarks | undefined {
+  return state.policyMarks === undefined ? undefined : localMarks(state);
+}
+
+/** The base grid of the layout and of every peer heard (C10). */
+export function joinedBase({ layout, peers }: Pick<ControllerState, 'layout' | 'peers'>): readonly number[] {
+  let base = layout.base ?? [];
+  for (const { state } of peers.values()) base = unionBoundaries(base, state?.base ?? []);
+  return base;
+}
+
+/** Members that were not heard yet, without those that have no endpoint (C9, C18, C19). */
+export function unheardPeers({ peers }: Pick<ControllerState, 'peers'>): string[] {
+  return [...peers.values()]
+    .filter(({ state, unsupported }) => state === undefined && !unsupported)
+    .map(({ cluster }) => cluster);
+}
+
+/** The states of the peers that count: heard, and with an endpoint. */
+export function heardStates({ peers }: Pick<ControllerState, 'peers'>): PeerState[] {
+  return [...peers.values()].flatMap(({ state, unsupported }) => (state === undefined || unsupported ? [] : [state]));
+}
+
+function newRecord(cluster: string, sinceMs: number): PeerRecord {
+  return { cluster, sinceMs, unsupported: false, dirty: true, attempts: 0, leftOut: false, wentBack: false };
+}
+
+/** Sets members, and takes away those that are set to undefined. */
+function updated<T extends object>(value: T, change: { [K in keyof T]?: T[K] | undefined }): T {
+  const next = { ...value, ...change } as Record<string, unknown>;
+  for (const [name, member] of Object.entries(change)) if (member === undefined) delete next[name];
+  return next as T;
+}
+
+/** One step under construction. */
+class Turn {
+  private readonly effects: ControllerEffect[] = [];
+  private readonly statement: PeerStatement;
+  /** The one time at which a peer without an endpoint is asked again (C19). */
+  private isAntiEntropy = false;
+
+  constructor(
+    private s: ControllerState,
+    private readonly nowMs: number,
+  ) {
+    this.statement = statementOf(s);
+  }
+
+  handle(event: ControllerEvent): void {
+    switch (event.type) {
+      case 'tick':
+        return this.tick();
+      case 'layout':
+        return this.seen(event.layout, event.reloaded === true);
+      case 'committed':
+        this.set({ layout: event.layout, isChanging: false, changeAttempts: 0, changeRetryAtMs: undefined });
+        return this.settle();
+      case 'conflict':
+        this.adopt(event.layout);
+        this.set({ isChanging: false });
+        return this.settle();
+      case 'changeFailed':
+        return this.changeFailed(event.reason, event.layout, event.random);
+      case 'pushed':
+        return this.pushed(event.requestId, event.from, event.state);
+      case 'answered':
+        return this.answered(event.peer, event.pushId, event.result, event.random);
+      case 'pushFailed':
+        return this.pushFailed(event);
+      case 'policy':
+        return this.decided(event.decision);
+      case 'manual':
+        return this.operate(event.operation);
+      case 'members':
+        return this.changeMembers(event.members);
+    }
+  }
+
+  /** Ends the turn: what changed is told, and the next timer is set. */
+  end(): ControllerStep {
+    if (!sameStatement(this.statement, statementOf(this.s))) {
+      for (const { cluster } of this.s.peers.values()) this.setPeer(cluster, { dirty: true });
+    }
+    for (const { cluster } of this.s.peers.values()) this.push(cluster);
+    const wakeAtMs = this.nextWake();
+    if (wakeAtMs !== this.s.wakeAtMs) {
+      this.set({ wakeAtMs });
+      this.effects.push({ type: 'wake', atMs: wakeAtMs });
+    }
+    return { state: this.s, effects: this.effects };
+  }
+
+  /** Computes the next shape and asks for the next change towards it, or closes what waited for the last one. */
+  settle(): void {
+    const { isChanging, changeRetryAtMs, wish } = this.s;
+    if (isChanging) return;
+    if (wish !== undefined && isAtLeastAsFine(statedShape(this.s), wish)) this.set({ wish: undefined });
+    const next = this.next();
+    this.noteLeftOut(next);
+    this.noteDivergence();
+    if (changeRetryAtMs !== undefined) {
+      return this.answerAll({ code: 'failed', message: 'the last change of the layout failed and is tried again' });
+    }
+    if (this.change(next)) return;
+    this.dropFallenMarks();
+    this.answerAll();
+  }
+
+  private next(): NextShape {
+    const { options, wish } = this.s;
+    const peers = heardStates(this.s);
+    const local = statedShape(this.s);
+    const foldLimit =
+      options.foldLimit ?? peers.reduce((sum, { caps }) => sum + caps.maxSegments, options.caps.maxSegments);
+    return nextShape({
+      local: wish === undefined ? local : joinShapes(local, wish),
+      localMarks: localMarks(this.s),
+      base: this.s.layout.base,
+      peers,
+      unheard: unheardPeers(this.s),
+      foldLimit,
+      bucketLimit: options.bucketLimit,
+      equalWidth: options.operations?.unequalBuckets === false,
+    });
+  }
+
+  /** Asks for the next change; false when the layout is where it should be, as far as the host can go. */
+  private change(next: NextShape): boolean {
+    const { layout, options } = this.s;
+    if (options.operations === undefined) {
+      const changed = applyShape(layout, next.shape, { nowMs: this.nowMs, base: next.base });
+      if (changed === layout) return false;
+      this.set({ isChanging: true });
+      this.noteMerges(next);
+      this.effects.push({ type: 'commit', expectedEpoch: layout.epoch, layout: changed });
+      return true;
+    }
+    const { operations } = planOperations(layout, next.shape, options.operations, { base: next.base });
+    const [operation] = operations;
+    if (operation === undefined) {
+      // At the end of a plan the layout as reached is what the cluster states (C22).
+      this.set({ goal: undefined });
+      return false;
+    }
+    this.set({ isChanging: true, goal: next.shape });
+    this.noteMerges(next);
+    this.effects.push({ type: 'perform', operation });
+    return true;
+  }
+
+  private noteMerges({ removed }: NextShape): void {
+    if (removed.segments.length > 0) this.set({ lastMergeAtMs: this.nowMs });
+  }
+
+  private noteLeftOut({ leftOut }: NextShape): void {
+    for (const { cluster, leftOut: was } of this.s.peers.values()) {
+      const is = leftOut.includes(cluster);
+      if (is && !was) this.report({ type: 'leftOut', peer: cluster });
+      if (is !== was) this.setPeer(cluster, { leftOut: is });
+    }
+  }
+
+  private noteDivergence(): void {
+    const shape = statedShape(this.s);
+    for (const { cluster, state, divergedSinceMs } of this.s.peers.values()) {
+      if (state === undefined) continue;
+      const differs = !equalShapes(shape, state.shape);
+      if (differs && divergedSinceMs === undefined) this.setPeer(cluster, { divergedSinceMs: this.nowMs });
+      if (!differs && divergedSinceMs !== undefined) {
+        this.setPeer(cluster, { divergedSinceMs: undefined, lastLagMs: this.nowMs - divergedSinceMs });
+      }
+    }
+  }
+
+  private dropFallenMarks(): void {
+    const { manualMarks } = this.s;
+    if (manualMarks === NO_MARKS) return;
+    const shape = statedShape(this.s);
+    const { marks, dropped } = standingMarks(manualMarks, shape, joinedBase(this.s));
+    // A mark whose boundary is gone has taken effect; one whose boundary stands has fallen (C11).
+    const fallen = dropped.filter((boundary) => boundariesOf(shape).includes(boundary));
+    if (fallen.length > 0) this.report({ type: 'markDropped', boundaries: fallen });
+    this.set({ manualMarks: marks.segments.length + marks.buckets.length === 0 ? NO_MARKS : marks });
+  }
+
+  // --- layouts
+
+  private seen(layout: Layout, reloaded: boolean): void {
+    const isOther = reloaded ? layout.epoch !== this.s.layout.epoch : layout.epoch > this.s.layout.epoch;
+    if (reloaded) {
+      this.isAntiEntropy = true;
+      for (const { cluster } of this.s.peers.values()) this.setPeer(cluster, { dirty: true });
+    }
+    if (!isOther || this.s.isChanging) return;
+    this.adopt(layout);
+    this.settle();
+  }
+
+  /** Takes a layout that somebody else made; a goal on the way takes over what they did (C22). */
+  private adopt(layout: Layout): void {
+    const goal = alteredGoal(statedShape(this.s), shapeOf(this.s.layout), shapeOf(layout));
+    this.set({ layout, ...(this.s.options.operations === undefined ? {} : { goal }) });
+  }
+
+  private changeFailed(reason: string, layout: Layout, random: number): void {
+    const isOther = layout.epoch !== this.s.layout.epoch;
+    if (isOther) this.adopt(layout);
+    this.set({ isChanging: false });
+    if (isOther) return this.settle();
+    const { retryInitialMs, retryMaxMs } = this.s.options;
+    const wait = random * Math.min(retryMaxMs, retryInitialMs * 2 ** this.s.changeAttempts);
+    this.set({ changeAttempts: this.s.changeAttempts + 1, changeRetryAtMs: this.nowMs + wait });
+    this.answerAll({ code: 'failed', message: `the layout could not be changed: ${reason}` });
+  }
+
+  // --- peers
+
+  private pushed(requestId: number, from: string, state: PeerState): void {
+    const { term } = this.s;
+    const record = this.s.peers.get(from);
+    if (record === undefined || state.cluster !== from) {
+      const message = `${show(from)} is not in the replication set of this topic`;
+      this.effects.push({ type: 'answer', requestId, result: { error: { code: 'notMember', message } } });
+      return;
+    }
+    if (term !== undefined && state.receiverTerm !== term) {
+      // Not folded, not remembered, not counted as heard: it may undo a merge that its sender has not heard of (C18).
+      const message = `the push names term ${show(state.receiverTerm)}; the leader's is ${term}`;
+      this.answer(requestId, from, { code: 'wrongTerm', message });
+      return;
+    }
+    // It can be reached again, so a push that waits need not wait longer.
+    this.setPeer(from, { unsupported: false, attempts: 0, retryAtMs: undefined });
+    if (!this.learn(record.cluster, state)) {
+      this.answer(requestId, from);
+      return;
+    }
+    this.set({ waiting: [...this.s.waiting, { requestId, peer: from }] });
+    this.settle();
+  }
+
+  /** Keeps a peer's state if it is newer; true when it is. */
+  private learn(cluster: string, state: PeerState): boolean {
+    const record = this.s.peers.get(cluster);
+    if (record === undefined) return false;
+    if (!isNewer(state, record.state)) {
+      const wentBack = state.epoch < (record.state?.epoch ?? 0);
+      if (wentBack && !record.wentBack) this.report({ type: 'wentBack', peer: cluster, epoch: state.epoch });
+      this.setPeer(cluster, { heardAtMs: this.nowMs, wentBack });
+      return false;
+    }
+    // A leader that has not evaluated its policy yet takes no mark back (C18).
+    const known = record.state?.coldMarks;
+    const kept =
+      state.coldMarks === undefined && known !== undefined
+        ? { ...state, coldMarks: standingMarks(known, state.shape, state.base).marks }
+        : state;
+    this.setPeer(cluster, { state: kept, heardAtMs: this.nowMs, unsupported: false, wentBack: false });
+    return true;
+  }
+
+  private answered(peer: string, pushId: number, result: Omit<ExchangeResult, 'topic'>, random: number): void {
+    const record = this.s.peers.get(peer);
+    if (record?.inFlight?.pushId !== pushId) return;
+    const { inFlight } = record;
+    this.setPeer(peer, { inFlight: undefined, unsupported: false });
+    const learnt = result.state !== undefined && result.state.cluster === peer && this.learn(peer, result.state);
+    if (result.error === undefined) {
+      this.setPeer(peer, { ackedEpoch: inFlight.epoch, attempts: 0, retryAtMs: undefined, lastError: undefined });
+    } else {
+      this.setPeer(peer, { dirty: true, lastError: `${result.error.code}: ${result.error.message}` });
+      // The answer has told the term to name, so the next push goes at once; only one that fails again waits.
+      if (result.error.code === 'wrongTerm' && record.attempts === 0) this.setPeer(peer, { attempts: 1 });
+      else this.retryLater(peer, random);
+    }
+    if (learnt) this.settle();
+  }
+
+  private pushFailed(event: Extract<ControllerEvent, { type: 'pushFailed' }>): void {
+    const { peer, pushId, reason, unsupported, random } = event;
+    const record = this.s.peers.get(peer);
+    if (record?.inFlight?.pushId !== pushId) return;
+    this.setPeer(peer, { inFlight: undefined, dirty: true, lastError: reason });
+    if (!unsupported) return this.retryLater(peer, random);
+    // Asked again on the anti-entropy timer; until then it counts neither as unheard nor by its caps (C19).
+    this.setPeer(peer, { unsupported: true, dirty: false, attempts: 0, retryAtMs: undefined });
+    if (!record.unsupported) this.settle();
+  }
+
+  /** Exponential backoff with full jitter (C16). */
+  private retryLater(peer: string, random: number): void {
+    const { retryInitialMs, retryMaxMs } = this.s.options;
+    const attempts = (this.s.peers.get(peer)?.attempts ?? 0) + 1;
+    const wait = random * Math.min(retryMaxMs, retryInitialMs * 2 ** (attempts - 1));
+    this.setPeer(peer, { attempts, retryAtMs: this.nowMs + wait });
+  }
+
+  /** Pushes to a peer that has something to hear and is not being told already. */
+  private push(cluster: string): void {
+    const record = this.s.peers.get(cluster);
+    if (record === undefined || !record.dirty || record.inFlight !== undefined) return;
+    if (record.unsupported && !this.isAntiEntropy) return;
+    if (record.retryAtMs !== undefined && record.retryAtMs > this.nowMs) return;
+    const pushId = this.s.nextPushId;
+    const state = this.ownState(cluster);
+    this.set({ nextPushId: pushId + 1 });
+    this.setPeer(cluster, { dirty: false, retryAtMs: undefined, inFlight: { pushId, epoch: state.epoch } });
+    this.effects.push({ type: 'push', peer: cluster, pushId, state });
+  }
+
+  private ownState(receiver: string): PeerState {
+    this.set({ revision: this.s.revision + 1 });
+    const { options, term, layout, revision } = this.s;
+    const base = joinedBase(this.s);
+    const coldMarks = statedMarks(this.s);
+    const receiverTerm = this.s.peers.get(receiver)?.state?.term;
+    return {
+      cluster: options.cluster,
+      ...(term === undefined ? {} : { term }),
+      epoch: layout.epoch,
+      revision,
+      shape: statedShape(this.s),
+      ...(base.length === 0 ? {} : { base }),
+      ...(coldMarks === undefined ? {} : { coldMarks }),
+      caps: options.caps,
+      ...(options.operations?.unequalBuckets === false ? { equalWidth: true } : {}),
+      protocolVersion: PROTOCOL_VERSION,
+      sentAtMs: this.nowMs,
+      ...(receiverTerm === undefined ? {} : { receiverTerm }),
+    };
+  }
+
+  private answer(requestId: number, peer: string, error?: ExchangeResult['error']): void {
+    const state = this.ownState(peer);
+    this.effects.push({ type: 'answer', requestId, result: error === undefined ? { state } : { state, error } });
+  }
+
+  private answerAll(error?: ExchangeResult['error']): void {
+    const { waiting } = this.s;
+    this.set({ waiting: [] });
+    for (const { requestId, peer } of waiting) {
+      const leftOut = this.s.peers.get(peer)?.leftOut === true;
+      const limit = { code: 'foldLimit' as const, message: 'the boundaries of this state do not fit the fold limit' };
+      this.answer(requestId, peer, error ?? (leftOut ? limit : undefined));
+    }
+  }
+
+  private changeMembers(members: readonly string[]): void {
+    const { peers } = this.s;
+    const kept = members.map((cluster) => [cluster, peers.get(cluster) ?? newRecord(cluster, this.nowMs)] as const);
+    this.set({ peers: new Map(kept), waiting: this.s.waiting.filter(({ peer }) => members.includes(peer)) });
+    this.settle();
+  }
+
+  // --- the local policy and the operator
+
+  private decided({ action, coldMarks }: PolicyDecision): void {
+    this.set({ policyMarks: coldMarks });
+    const wish = action === undefined ? undefined : this.allowed(action);
+    if (wish !== undefined) this.set({ wish });
+    this.settle();
+  }
+
+  /** The shape that a policy's action leads to, if the caps and the silence of peers allow it now. */
+  private allowed(action: NonNullable<PolicyDecision['action']>): Shape | undefined {
+    const { layout, options, peers, isChanging } = this.s;
+    // The policy decides again on the layout as it then is.
+    if (isChanging || this.s.goal !== undefined) return undefined;
+    const silent = unheardPeers(this.s).filter(
+      (cluster) => this.nowMs < (peers.get(cluster)?.sinceMs ?? 0) + options.peerSilenceGraceMs,
+    );
+    if (silent.length > 0) {
+      this.report({ type: 'deferred', action: action.type, unheard: silent });
+      return undefined;
+    }
+    const { caps } = effectiveCaps(options.caps, heardStates(this.s));
+    const wish = withAction(layout, action, this.nowMs);
+    const before = shapeOf(layout);
+    const tooMany = wish.cells.length > caps.maxSegments && wish.cells.length > before.cells.length;
+    const tooFine = action.type === 'rebucket' && action.buckets > caps.maxEntryBucketsPerSegment;
+    if (tooMany || tooFine) {
+      this.report({ type: 'capped', action: action.type });
+      return undefined;
+    }
+    this.set(action.type === 'split' ? { lastSplitAtMs: this.nowMs } : { lastRebucketAtMs: this.nowMs });
+    return wish;
+  }
+
+  private operate(operation: ManualOperation): void {
+    const { layout, manualMarks } = this.s;
+    const shape = statedShape(this.s);
+    switch (operation.type) {
+      case 'split': {
+        const { segmentId, at } = operation;
+        const split = splitSegment(layout, segmentId, { nowMs: this.nowMs, ...(at === undefined ? {} : { at }) });
+        this.set({ lastSplitAtMs: this.nowMs });
+        return this.wish(shapeOf(split));
+      }
+      case 'merge': {
+        const { boundary } = operation;
+        if (!siblingBoundaries(shape, joinedBase(this.s)).includes(boundary)) {
+          throw new IsthmusError(
+            'invalidOperation',
+            `${show(boundary)} is no boundary between siblings: only those merge`,
+          );
+        }
+        const segments = unionBoundaries(manualMarks.segments, [boundary]);
+        this.set({ manualMarks: { ...manualMarks, segments } });
+        return this.settle();
+      }
+      case 'rebucket': {
+        const { segmentId, splits } = operation;
+        const present = layout.segments.get(segmentId)?.entryBucketSplits ?? [];
+        // Refuses what is no active segment, no list of boundaries, or no change.
+        const changed = shapeOf(rebucketSegment(layout, segmentId, splits, { nowMs: this.nowMs }));
+        const { range } = layout.segments.get(segmentId) as { range: { start: number; end: number } };
+        const fewer = bucketMarksIn(shape, range, without(present, splits));
+        const marks = { segments: [], buckets: fewer };
+        this.set({ manualMarks: uniteMarks(manualMarks, marks, shape), lastRebucketAtMs: this.nowMs });
+        return this.wish(changed);
+      }
+      case 'withdraw': {
+        const kept =
+          'boundary' in operation
+            ? { ...manualMarks, segments: without(manualMarks.segments, [operation.boundary]) }
+            : { ...manualMarks, buckets: manualMarks.buckets.filter(({ range }) => !overlaps(range, operation.range)) };
+        this.set({ manualMarks: kept.segments.length + kept.buckets.length === 0 ? NO_MARKS : kept });
+        return this.settle();
+      }
+    }
+  }
+
+  /** What the operator asks for is kept until the layout has it, whatever is under way or fails meanwhile. */
+  private wish(shape: Shape): void {
+    this.set({ wish: this.s.wish === undefined ? shape : joinShapes(this.s.wish, shape), changeRetryAtMs: undefined });
+    this.settle();
+  }
+
+  // --- time
+
+  private tick(): void {
+    const { antiEntropyAtMs, options, changeRetryAtMs } = this.s;
+    if (antiEntropyAtMs <= this.nowMs) {
+      this.set({ antiEntropyAtMs: this.nowMs + options.antiEntropyMs });
+      // Another leader's commit may be unseen, so the layout is read before it is told (C16).
+      this.effects.push({ type: 'reload' });
+    }
+    if (changeRetryAtMs !== undefined && changeRetryAtMs <= this.nowMs) {
+      this.set({ changeRetryAtMs: undefined });
+      this.settle();
+    }
+  }
+
+  private nextWake(): number {
+    const { antiEntropyAtMs, changeRetryAtMs, peers } = this.s;
+    let next = Math.min(antiEntropyAtMs, changeRetryAtMs ?? antiEntropyAtMs);
+    for (const { retryAtMs } of peers.values()) next = Math.min(next, retryAtMs ?? next);
+    return next;
+  }
+
+  // --- the state
+
+  private set(change: { [K in keyof ControllerState]?: ControllerState[K] | undefined }): void {
+    this.s = updated(this.s, change);
+  }
+
+  private setPeer(cluster: string, change: { [K in keyof PeerRecord]?: PeerRecord[K] | undefined }): void {
+    const record = this.s.peers.get(cluster);
+    if (record === undefined) return;
+    this.s = { ...this.s, peers: new Map(this.s.peers).set(cluster, updated(record, change)) };
+  }
+
+  private report(report: ControllerReport): void {
+    this.effects.push({ type: 'report', report });
+  }
+}
+
+/** What of a state its receivers act upon: when it changes, they are told. */
+type PeerStatement = Pick<PeerState, 'epoch' | 'shape' | 'base' | 'coldMarks'>;
+
+function statementOf(state: ControllerState): PeerStatement {
+  const coldMarks = statedMarks(state);
+  return {
+    epoch: state.layout.epoch,
+    shape: statedShape(state),
+    base: joinedBase(state),
+    ...(coldMarks === undefined ? {} : { coldMarks }),
+  };
+}
+
+function sameStatement(a: PeerStatement, b: PeerStatement): boolean {
+  return (
+    a.epoch === b.epoch &&
+    equalShapes(a.shape, b.shape) &&
+    equalBoundaries(a.base ?? [], b.base ?? []) &&
+    equalMarks(a.coldMarks, b.coldMarks)
+  );
+}
+
+function withAction(layout: Layout, action: NonNullable<PolicyDecision['action']>, nowMs: number): Shape {
+  if (action.type === 'split') return shapeOf(splitSegment(layout, action.segmentId, { nowMs }));
+  const splits = equalWidthSplits(action.buckets);
+  const chosen = new Set(action.segmentIds);
+  // A local rebucket joins its list and never replaces it (C12).
+  return {
+    cells: layout.active.map(({ segmentId, range, entryBucketSplits }) => ({
+      range,
+      entryBucketSplits: chosen.has(segmentId) ? unionBoundaries(entryBucketSplits, splits) : entryBucketSplits,
+    })),
+  };
+}
+
+/**
+ * The goal after somebody else has changed the layout on the way: what they cut is cut, what they merged is merged
+ * with the lists of both, and bucket boundaries that they made are made (C22).
+ */
+function alteredGoal(goal: Shape, before: Shape, after: Shape): Shape {
+  const merged = without(boundariesOf(before), boundariesOf(after));
+  const gone = new Set(merged);
+  const cells: { range: Shape['cells'][number]['range']; entryBucketSplits: readonly number[] }[] = [];
+  for (const cell of goal.cells) {
+    const left = gone.has(cell.range.start) ? cells.pop() : undefined;
+    cells.push(
+      left === undefined
+        ? cell
+        : {
+            range: { start: left.range.start, end: cell.range.end },
+            entryBucketSplits: unionBoundaries(left.entryBucketSplits, cell.entryBucketSplits),
+          },
+    );
+  }
+  return joinShapes({ cells }, ownChanges(before, after));
+}
+
+/** The cells of `after` that are new, with their lists; the others without any, so that they add nothing to a join. */
+function ownChanges(before: Shape, after: Shape): Shape {
+  const known = new Map(before.cells.map((cell) => [cell.range.start, cell]));
+  return {
+    cells: after.cells.map((cell) => {
+      const old = known.get(cell.range.start);
+      // A split halves and a merge sums on such hosts: only a rebucket, of the same range, states a list.
+      const isRebucket =
+        old?.range.end === cell.range.end && !equalBoundaries(old.entryBucketSplits, cell.entryBucketSplits);
+      return isRebucket ? cell : { range: cell.range, entryBucketSplits: [] };
+    }),
+  };
+}
