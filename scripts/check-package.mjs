@@ -37,7 +37,7 @@ function install() {
   const options = { cwd: root, encoding: 'utf8', shell: process.platform === 'win32' };
   const [{ filename }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--pack-destination', project], options));
   execFileSync('tar', ['-xzf', join(project, filename), '--strip-components=1', '-C', join(home, name)]);
-  for (const needed of Object.keys({ ...dependencies, ...peerDependencies })) {
+  for (const needed of ['@types/node', ...Object.keys({ ...dependencies, ...peerDependencies })]) {
     mkdirSync(dirname(join(home, needed)), { recursive: true });
     symlinkSync(join(root, 'node_modules', needed), join(home, needed), 'junction');
   }
@@ -63,7 +63,7 @@ function typeCheck(offered) {
     strict: true,
     target: 'ES2022',
     module: 'NodeNext',
-    types: [],
+    types: ['node'],
     exactOptionalPropertyTypes: true,
     skipLibCheck: false,
     noEmit: true,

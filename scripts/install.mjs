@@ -29,7 +29,9 @@ function install() {
   }
   process.stdout.write(`failed after ${seconds} s\n`);
   const reason = run.error?.message ?? `it ended with ${run.signal ?? `code ${run.status}`}`;
-  stop(`${run.stdout ?? ''}${run.stderr ?? ''}\nCould not install the dependencies with npm ci: ${reason}.`);
+  stop(
+    `${run.stdout ?? ''}${run.stderr ?? ''}\nCould not install the dependencies: npm ci failed, ${reason}. Can npm reach its registry?`,
+  );
 }
 
 /** Runs the npm that started this script; by name if none did. */

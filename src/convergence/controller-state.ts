@@ -84,6 +84,8 @@ export interface ControllerState {
   readonly manualMarks: ColdMarks;
   /** A change of the layout is under way; one at a time. */
   readonly isChanging: boolean;
+  /** The last layout that was seen while a change was under way. */
+  readonly seenLayout?: Layout;
   /** Failures in a row of layout changes, and when the next is tried. */
   readonly changeAttempts: number;
   readonly changeRetryAtMs?: number;

@@ -158,11 +158,10 @@ class Turn {
       case 'layout':
         return this.seen(event.layout, event.reloaded === true);
       case 'committed':
-        this.set({ layout: event.layout, isChanging: false, changeAttempts: 0, changeRetryAtMs: undefined });
-        return this.settle();
+        return this.committed(event.layout);
       case 'conflict':
         this.adopt(event.layout);
-        this.set({ isChanging: false });
+        this.set({ isChanging: false, seenLayout: undefined });
         return this.settle();
       case 'changeFailed':
         return this.changeFailed(event.reason, event.layout, event.random);
@@ -296,8 +295,23 @@ class Turn {
       this.isAntiEntropy = true;
       for (const { cluster } of this.s.peers.values()) this.setPeer(cluster, { dirty: true });
     }
-    if (!isOther || this.s.isChanging) return;
+    if (!isOther) return;
+    if (this.s.isChanging) return this.set({ seenLayout: layout });
     this.adopt(layout);
+    this.settle();
+  }
+
+  private committed(layout: Layout): void {
+    const { seenLayout } = this.s;
+    this.set({
+      layout,
+      isChanging: false,
+      changeAttempts: 0,
+      changeRetryAtMs: undefined,
+      seenLayout: undefined,
+    });
+    // What was seen while the change was under way may be a commit that came after it.
+    if (seenLayout !== undefined && seenLayout.epoch > layout.epoch) this.adopt(seenLayout);
     this.settle();
   }
 
@@ -310,7 +324,7 @@ class Turn {
   private changeFailed(reason: string, layout: Layout, random: number): void {
     const isOther = layout.epoch !== this.s.layout.epoch;
     if (isOther) this.adopt(layout);
-    this.set({ isChanging: false });
+    this.set({ isChanging: false, seenLayout: undefined });
     if (isOther) return this.settle();
     const { retryInitialMs, retryMaxMs } = this.s.options;
     const wait = random * Math.min(retryMaxMs, retryInitialMs * 2 ** this.s.changeAttempts);

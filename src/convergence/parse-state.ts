@@ -27,6 +27,11 @@ const ERROR_CODES: Readonly<Record<ExchangeErrorCode, true>> = {
   failed: true,
 };
 
+/** True for a code that a topic's result can carry. */
+export function isExchangeErrorCode(value: unknown): value is ExchangeErrorCode {
+  return typeof value === 'string' && Object.hasOwn(ERROR_CODES, value);
+}
+
 /** A request or result of a known topic whose rest breaks a rule: that topic's own failure, not the call's (C17). */
 export interface RefusedTopic {
   readonly topic: string;
@@ -195,11 +200,11 @@ function readCaps(value: unknown, where: string): Caps {
 
 function readError(value: unknown, where: string): NonNullable<ExchangeResult['error']> {
   const { code, message } = readRecord(value, where);
-  if (typeof code !== 'string' || !Object.hasOwn(ERROR_CODES, code)) {
+  if (!isExchangeErrorCode(code)) {
     refuse(`${where}.code`, code, `must be one of ${Object.keys(ERROR_CODES).join(', ')}`);
   }
   if (typeof message !== 'string') refuse(`${where}.message`, message, 'must be text');
-  return { code: code as ExchangeErrorCode, message };
+  return { code, message };
 }
 
 function readBoundaries(value: unknown, where: string): readonly number[] {

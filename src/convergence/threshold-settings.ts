@@ -86,7 +86,9 @@ const DURATIONS = ['splitCooldownMs', 'rebucketCooldownMs', 'mergeCooldownMs', '
 /** The settings with the defaults filled in. Throws `invalidArgument`, naming the value and the rule. */
 export function resolveThresholds(settings: Partial<ThresholdSettings>): ThresholdSettings {
   const unknown = Object.keys(settings).find((name) => !Object.hasOwn(DEFAULT_THRESHOLDS, name));
-  if (unknown !== undefined) refuse(unknown, 'set', 'the threshold policy has no such setting');
+  if (unknown !== undefined) {
+    throw new IsthmusError('invalidArgument', `${unknown} is set: the threshold policy has no such setting`);
+  }
   const resolved: ThresholdSettings = { ...DEFAULT_THRESHOLDS, ...settings };
   checkCounts(resolved);
   checkAmounts(resolved);

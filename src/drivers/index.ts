@@ -1,4 +1,12 @@
 export { systemClock } from './clock.js';
+export { batchExchanges, createExchangeHandler } from './exchange.js';
+export {
+  createLayoutController,
+  type LayoutController,
+  type LayoutControllerEvent,
+  type LayoutControllerOptions,
+  type LayoutControllerPorts,
+} from './layout-controller.js';
 export {
   createReplicator,
   type Replicator,

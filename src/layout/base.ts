@@ -12,7 +12,7 @@ import { isLegacy, type Segment } from './segment.js';
  */
 export function deriveBase(segments: Iterable<Segment>): readonly number[] | undefined {
   const first = [...segments].filter((segment) => segment.createdAtEpoch === 0 && !isLegacy(segment));
-  if (first.length === 0) return undefined;
+  if ((first.length & (first.length - 1)) === 0) return undefined;
   first.sort((a, b) => a.range.start - b.range.start);
   let next = 0;
   for (const { range } of first) {

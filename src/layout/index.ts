@@ -8,6 +8,7 @@ export {
   mergeSegments,
   pruneSegment,
   rebucketSegment,
+  rolloverSegments,
   type SplitOptions,
   splitSegment,
 } from './mutate.js';

@@ -120,6 +120,22 @@ export function rebucketSegment(
 }
 
 /**
+ * Replaces active segments by ones of the same range and the same buckets, in one mutation: for segments that stopped
+ * taking writes although the record calls them active. Throws `invalidOperation`.
+ */
+export function rolloverSegments(
+  layout: Layout,
+  segmentIds: readonly number[],
+  options: { readonly nowMs: number },
+): Layout {
+  const created = segmentIds
+    .map((segmentId) => requireActive(layout, segmentId))
+    .sort((a, b) => a.range.start - b.range.start)
+    .map(({ segmentId, range, entryBucketSplits }) => ({ range, entryBucketSplits, parentIds: [segmentId] }));
+  return created.length === 0 ? layout : replaceSegments(layout, created, options.nowMs);
+}
+
+/**
  * Forgets a sealed segment: it leaves the record, and the lists of its parents and children. Whether it has
  * drained is the caller's to know. The base stays, though the segments that proved it go (C10). Throws
  * `invalidOperation`.

@@ -99,7 +99,7 @@ function reachByMidpoints(host: PlannedHost, wanted: readonly number[], base: re
 /**
  * For every stuck boundary the smallest interval of the tree from which midpoints make it, together with all
  * boundaries that stand inside: the interval's ends stand, and the part of the tree below it that midpoints can cut
- * holds them. A repair inside another is left out.
+ * holds them. One may lie inside another.
  */
 function repairIntervals(
   tree: readonly SplitNode[],
@@ -125,12 +125,7 @@ function repairIntervals(
     const smallest = stuck.has(node.root) ? intervalsMaking(tree, own).find(canCut) : undefined;
     if (smallest !== undefined) chosen.add(smallest);
   });
-  let coveredTo = -1;
-  return tree.filter(({ range }, i) => {
-    if (!chosen.has(i) || range.start <= coveredTo) return false;
-    coveredTo = range.end;
-    return true;
-  });
+  return [...chosen].map((i) => tree[i] as SplitNode);
 }
 
 /** The nodes from which midpoint splits alone make the root of node `own`, the smallest first. At most sixteen. */

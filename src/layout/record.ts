@@ -199,11 +199,8 @@ function checkEdges(segments: ReadonlyMap<number, Segment>): void {
       );
     }
     for (const id of childIds) {
-      if (id > segmentId && parents.get(id)?.has(segmentId)) continue;
-      refuse(
-        `segment ${segmentId} has child ${id}`,
-        'a child is a younger segment of the record that lists the parent',
-      );
+      if (parents.get(id)?.has(segmentId)) continue;
+      refuse(`segment ${segmentId} has child ${id}`, 'a child is a segment of the record that lists the parent');
     }
   }
 }

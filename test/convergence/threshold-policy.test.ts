@@ -574,13 +574,13 @@ describe('B54: hot and cold every 30 s over an hour', () => {
     layout: Layout;
   }
 
-  /** One cluster whose peer is always cold: what it marks is merged at once. It is asked every second. */
+  /** One cluster whose peer is always cold: what it marks is merged at once. It is asked every 5 s. */
   function hourOf(settings: Partial<ThresholdSettings>, takesMarks = true): Seen {
     const policy = thresholdPolicy(settings);
     const seen: Seen = { splits: 0, merges: 0, statements: 0, layout: createLayout({ segments: 1, nowMs: 0 }) };
     let standingMarks = NO_MARKS;
     let last: Pick<PolicyView, 'lastSplitAtMs' | 'lastMergeAtMs'> = {};
-    for (let now = 0; now < HOUR; now += 1_000) {
+    for (let now = 0; now < HOUR; now += 5_000) {
       const phase = Math.floor(now / 30_000);
       const rates = { msgRateIn: phase % 2 === 0 ? 20_000 : 0, changedAtMs: phase * 30_000 };
       const { layout } = seen;
@@ -621,7 +621,7 @@ describe('B54: hot and cold every 30 s over an hour', () => {
     expect(layout.active.length).toBeLessThanOrEqual(64);
   });
 
-  it.each([1_000, 60_000, 300_000])('without a window, merges keep to a cooldown of %i ms', (mergeCooldownMs) => {
+  it.each([10_000, 60_000, 300_000])('without a window, merges keep to a cooldown of %i ms', (mergeCooldownMs) => {
     const { splits, merges } = hourOf({ mergeWindowMs: 0, mergeCooldownMs, maxDagDepth: 1_000 });
     expect(splits).toBeLessThanOrEqual(HOUR / 60_000);
     expect(merges).toBeGreaterThan(0);
@@ -693,7 +693,7 @@ describe('every decision', () => {
       fc.property(arbWorld, (world) =>
         rule({ ...world, decision: thresholdPolicy(world.settings).decide(world.seen) }),
       ),
-      { numRuns: 500 },
+      { numRuns: 300 },
     );
 
   it('C20: keeps to the caps and to the own limits', () => {

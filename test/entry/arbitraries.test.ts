@@ -25,8 +25,10 @@ describe('arbEntry', () => {
     for (const entry of fc.sample(arbEntry(codecs), { numRuns: 2000, seed: 7 })) {
       const { metadata } = parseEntry(entry.bytes);
       for (const name of ['none', ...CODEC_NAMES]) count(name, metadata.compression === name);
-      for (const header of ['none', 'checksum', 'broker', 'broker+checksum']) count(`header ${header}`, entry.header === header);
-      for (const form of ['none', 'right', 'only-min', 'only-max', 'full', 'inverted']) count(`stamp ${form}`, entry.stampForm === form);
+      for (const header of ['none', 'checksum', 'broker', 'broker+checksum'])
+        count(`header ${header}`, entry.header === header);
+      for (const form of ['none', 'right', 'only-min', 'only-max', 'full', 'inverted'])
+        count(`stamp ${form}`, entry.stampForm === form);
       count('batch', entry.content.kind === 'batch');
       count('single', entry.content.kind === 'single');
       count('no key', metadata.partitionKey === undefined);
@@ -45,7 +47,11 @@ describe('arbEntry', () => {
       count('transaction', metadata.txn !== undefined);
       count('marker', metadata.markerType !== undefined);
       count('chunk', metadata.chunk !== undefined);
-      count('null value', metadata.nullValue === true || (entry.content.kind === 'batch' && entry.content.messages.some(({ nullValue }) => nullValue)));
+      count(
+        'null value',
+        metadata.nullValue === true ||
+          (entry.content.kind === 'batch' && entry.content.messages.some(({ nullValue }) => nullValue)),
+      );
       count('encrypted', metadata.encrypted);
       count('delayed', metadata.deliverAtMs !== undefined);
     }
@@ -53,7 +59,14 @@ describe('arbEntry', () => {
   });
 
   it('keeps to its options', () => {
-    const options = { kinds: ['batch'], headers: ['checksum'], stamps: ['right'], maxMessages: 2, unknownFields: false, encrypted: false } as const;
+    const options = {
+      kinds: ['batch'],
+      headers: ['checksum'],
+      stamps: ['right'],
+      maxMessages: 2,
+      unknownFields: false,
+      encrypted: false,
+    } as const;
     fc.assert(
       fc.property(arbEntry({}, options), (entry) => {
         const { metadata, header } = parseEntry(entry.bytes);

@@ -14,14 +14,23 @@ import {
   readBatch,
   verifyChecksum,
 } from '../../src/entry/index.js';
-import { arbCodecNames, arbEntry, arbMessageFields, arbOuterFields, frameEntry, rawField } from '../../src/testing/entries.js';
+import {
+  arbCodecNames,
+  arbEntry,
+  arbMessageFields,
+  arbOuterFields,
+  frameEntry,
+  rawField,
+} from '../../src/testing/entries.js';
 import { codecs, itEachZstd } from '../support/codecs.js';
 import { hex, refusal, sameBytes } from '../support/expect.js';
 import { ENTRIES, fixtureBytes, fixtureEntry } from '../support/fixtures.js';
 
 const OUTER: OuterFields = { producerName: 'p', sequenceId: 5n, publishTimeMs: 1 };
-const pack = (messages: readonly BatchMessage[], compression: Parameters<typeof encodeBatch>[1]['compression'] = 'none') =>
-  parseEntry(joinBuffers(encodeBatch(messages, { outer: OUTER, compression, codecs })));
+const pack = (
+  messages: readonly BatchMessage[],
+  compression: Parameters<typeof encodeBatch>[1]['compression'] = 'none',
+) => parseEntry(joinBuffers(encodeBatch(messages, { outer: OUTER, compression, codecs })));
 
 /** A record as it lies in a batch. */
 function record(metadata: Uint8Array, payload: Uint8Array = new Uint8Array(0)): Buffer {
@@ -49,7 +58,12 @@ const fieldsOf = (message: BatchMessage): Record<string, unknown> => ({
   nullPartitionKey: message.nullPartitionKey,
 });
 
-const expectedFields = ({ payload, orderingKey, properties = [], ...fields }: MessageFields): Record<string, unknown> => ({
+const expectedFields = ({
+  payload,
+  orderingKey,
+  properties = [],
+  ...fields
+}: MessageFields): Record<string, unknown> => ({
   payload: hex(payload),
   orderingKey: hex(orderingKey),
   properties,
@@ -57,23 +71,30 @@ const expectedFields = ({ payload, orderingKey, properties = [], ...fields }: Me
 });
 
 describe('encode and read', () => {
-  itEachZstd((name) => `batches of all codecs read back as they were written, zstd by ${name}`, (_, zstd) => {
-    const own = { ...codecs, zstd };
-    const arb = fc.tuple(fc.array(arbMessageFields(), { minLength: 1, maxLength: 8 }), arbOuterFields(), arbCodecNames());
-    fc.assert(
-      fc.property(arb, ([messages, outer, compression]) => {
-        const buffers = encodeBatch(messages.map(batchMessage), { outer, compression, codecs: own });
-        const entry = parseEntry(joinBuffers(buffers));
-        expect(verifyChecksum(entry)).toBe('ok');
-        const read = readBatch(entry, codecs);
-        expect(read.map(fieldsOf)).toEqual(messages.map(expectedFields));
-        const hashes = read.map((message) => message.bucketHash);
-        expect(entry.metadata.stamp).toEqual({ min: Math.min(...hashes), max: Math.max(...hashes) });
-        expect(entry.metadata.numMessagesInBatch).toBe(messages.length);
-      }),
-      { numRuns: 300 },
-    );
-  });
+  itEachZstd(
+    (name) => `batches of all codecs read back as they were written, zstd by ${name}`,
+    (_, zstd) => {
+      const own = { ...codecs, zstd };
+      const arb = fc.tuple(
+        fc.array(arbMessageFields(), { minLength: 1, maxLength: 8 }),
+        arbOuterFields(),
+        arbCodecNames(),
+      );
+      fc.assert(
+        fc.property(arb, ([messages, outer, compression]) => {
+          const buffers = encodeBatch(messages.map(batchMessage), { outer, compression, codecs: own });
+          const entry = parseEntry(joinBuffers(buffers));
+          expect(verifyChecksum(entry)).toBe('ok');
+          const read = readBatch(entry, codecs);
+          expect(read.map(fieldsOf)).toEqual(messages.map(expectedFields));
+          const hashes = read.map((message) => message.bucketHash);
+          expect(entry.metadata.stamp).toEqual({ min: Math.min(...hashes), max: Math.max(...hashes) });
+          expect(entry.metadata.numMessagesInBatch).toBe(messages.length);
+        }),
+        { numRuns: 300 },
+      );
+    },
+  );
 
   it('singles of all codecs read back as they were written, with the stamp of their own key', () => {
     fc.assert(
@@ -89,7 +110,7 @@ describe('encode and read', () => {
     );
   });
 
-  it('E8: the outer sequence ids are the highest of the messages, as signed numbers; without any, the producer\'s own stays', () => {
+  it("E8: the outer sequence ids are the highest of the messages, as signed numbers; without any, the producer's own stays", () => {
     const message = (sequenceId?: bigint) =>
       batchMessage({ payload: new Uint8Array(1), ...(sequenceId === undefined ? {} : { sequenceId }) });
     const ids = (messages: BatchMessage[]) => {
@@ -117,7 +138,9 @@ describe('encode and read', () => {
     const first = encodeMessage(Buffer.from('x'), { outer: { ...OUTER, ...wild } });
     const { metadata } = parseEntry(joinBuffers(first));
     expect([metadata.markerType, metadata.chunk]).toEqual([wild.markerType, wild.chunk]);
-    const again = encodeMessage(Buffer.from('x'), { outer: { ...OUTER, markerType: metadata.markerType, chunk: metadata.chunk } });
+    const again = encodeMessage(Buffer.from('x'), {
+      outer: { ...OUTER, markerType: metadata.markerType, chunk: metadata.chunk },
+    });
     expect(sameBytes(again.head, first.head)).toBe(true);
   });
 });
@@ -130,10 +153,18 @@ describe('E7: records', () => {
     for (const { file } of batches) {
       const entry = parseEntry(fixtureBytes(file));
       let messages: BatchMessage[] = [];
-      if (refusal(() => { messages = readBatch(entry, codecs); }) !== undefined) continue;
+      if (
+        refusal(() => {
+          messages = readBatch(entry, codecs);
+        }) !== undefined
+      )
+        continue;
       const { compression, uncompressedSize } = entry.metadata;
       const region = decompressPayload(entry.payload, compression, uncompressedSize, codecs);
-      expect(sameBytes(encodeBatch(messages, { outer: OUTER, compression: 'none', codecs }).payload, region), file).toBe(true);
+      expect(
+        sameBytes(encodeBatch(messages, { outer: OUTER, compression: 'none', codecs }).payload, region),
+        file,
+      ).toBe(true);
       compared++;
     }
     expect(compared).toBeGreaterThan(60);
@@ -142,7 +173,10 @@ describe('E7: records', () => {
   });
 
   it('B39: every inner field, unknown ones too, is byte-equal after regrouping in another order', () => {
-    const arb = fc.array(fc.tuple(arbMessageFields(), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })), { minLength: 2, maxLength: 6 });
+    const arb = fc.array(fc.tuple(arbMessageFields(), fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })), {
+      minLength: 2,
+      maxLength: 6,
+    });
     fc.assert(
       fc.property(arb, arbCodecNames(), (drawn, compression) => {
         const regions = drawn.map(([fields, later]) => {
@@ -171,7 +205,13 @@ describe('E7: records', () => {
     for (const compression of ['none', 'lz4', 'zlib', 'zstd', 'snappy'] as const) {
       const read = readBatch(pack(drawn.map(batchMessage), compression), codecs);
       expect(read.map(fieldsOf)).toEqual(drawn.map(expectedFields));
-      const nulls = readBatch(pack(read.filter(({ nullValue }) => nullValue === true), compression), codecs);
+      const nulls = readBatch(
+        pack(
+          read.filter(({ nullValue }) => nullValue === true),
+          compression,
+        ),
+        codecs,
+      );
       expect(nulls.map(({ partitionKey, nullValue }) => [partitionKey, nullValue])).toEqual([['k2', true]]);
     }
   });
@@ -214,7 +254,9 @@ describe('E7: records', () => {
         const count = metadata.numMessagesInBatch ?? 0;
         const cut = batchOf(count, payload.subarray(0, place % payload.length));
         expect(refusal(() => readBatch(cut, codecs))).toBe('undecodableBatch');
-        expect(refusal(() => readBatch(batchOf(count + off, payload), codecs))).toBe(off === 0 ? undefined : 'undecodableBatch');
+        expect(refusal(() => readBatch(batchOf(count + off, payload), codecs))).toBe(
+          off === 0 ? undefined : 'undecodableBatch',
+        );
       }),
       { numRuns: 300 },
     );
@@ -222,7 +264,8 @@ describe('E7: records', () => {
 
   it('a compacted batch may hold just the records it kept, even far fewer than its count, and no other number of them', () => {
     const kept = (...indexes: bigint[]) => indexes.map((index) => rawField(31, index));
-    const read = (count: number, region: Uint8Array, indexes: Uint8Array[]) => readBatch(batchOf(count, region, ...indexes), codecs);
+    const read = (count: number, region: Uint8Array, indexes: Uint8Array[]) =>
+      readBatch(batchOf(count, region, ...indexes), codecs);
     expect(read(5, Buffer.concat([good, good]), kept(1n, 4n))).toHaveLength(2);
     expect(read(1000, good, kept(999n))).toHaveLength(1);
     expect(read(2, Buffer.concat([good, good]), kept(1n))).toHaveLength(2);
@@ -232,7 +275,9 @@ describe('E7: records', () => {
   });
 
   it('E3, B37: a batch whose stored checksum is wrong is not opened, since what is made of it would look sound', () => {
-    const bytes = joinBuffers(encodeBatch([batchMessage({ payload: Buffer.from('body') })], { outer: OUTER, compression: 'none', codecs }));
+    const bytes = joinBuffers(
+      encodeBatch([batchMessage({ payload: Buffer.from('body') })], { outer: OUTER, compression: 'none', codecs }),
+    );
     const last = bytes.length - 1;
     bytes[last] = (bytes[last] as number) ^ 1;
     expect(refusal(() => readBatch(parseEntry(bytes), codecs))).toBe('checksumMismatch');

@@ -1,7 +1,15 @@
 /** CRC32C against Pulsar's own, and the algebra that moves a checksum without reading the payload (E3). */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { concatCrc, crc32c, joinBuffers, parseEntry, restamp, shiftCrc, verifyChecksum } from '../../src/entry/index.js';
+import {
+  concatCrc,
+  crc32c,
+  joinBuffers,
+  parseEntry,
+  restamp,
+  shiftCrc,
+  verifyChecksum,
+} from '../../src/entry/index.js';
 import { arbEntry, frameEntry, rawField } from '../../src/testing/entries.js';
 import { codecs } from '../support/codecs.js';
 import { CRCS } from '../support/fixtures.js';
@@ -15,7 +23,9 @@ describe('CRC32C', () => {
   it('equals Crc32cIntChecksum on every prefix, text and byte string', () => {
     for (const { length, crc } of CRCS.prefixes) expect(crc32c(ONE_MIB, 0, length), `${length} bytes`).toBe(word(crc));
     for (const { text, hex, crc } of CRCS.texts) {
-      expect(crc32c(text === undefined ? Buffer.from(hex ?? '', 'hex') : Buffer.from(text)), text ?? hex).toBe(word(crc));
+      expect(crc32c(text === undefined ? Buffer.from(hex ?? '', 'hex') : Buffer.from(text)), text ?? hex).toBe(
+        word(crc),
+      );
     }
   });
 
@@ -46,13 +56,18 @@ describe('CRC32C', () => {
   });
 
   it('E3: shifting in two steps equals shifting in one, over lengths beyond what any entry has', () => {
-    const length = fc.oneof(fc.nat({ max: 70 }), fc.constantFrom(4095, 4096, 262143, 262144, 2 ** 31, 2 ** 40), fc.nat());
+    const length = fc.oneof(
+      fc.nat({ max: 70 }),
+      fc.constantFrom(4095, 4096, 262143, 262144, 2 ** 31, 2 ** 40),
+      fc.nat(),
+    );
     fc.assert(
       fc.property(fc.nat(), length, length, (difference, a, b) => {
         expect(shiftCrc(shiftCrc(difference, a), b)).toBe(shiftCrc(difference, a + b));
       }),
       { numRuns: 200 },
     );
+    expect(shiftCrc(shiftCrc(1, 2 ** 31), 2 ** 31)).toBe(shiftCrc(1, 2 ** 32));
   });
 });
 

@@ -14,7 +14,9 @@ const STAMP = { replicatedFrom: 'a', sourcePosition: '7:3' };
 /** A flipped bit in a declared size must not make the run unpack 64 MiB over and over. */
 const LIMITS = { maxUncompressedBytes: 64 * 1024 };
 
-const small = ENTRIES.filter(({ byteLength }) => byteLength <= SMALL).map(({ file }) => [file, fixtureBytes(file)] as const);
+const small = ENTRIES.filter(({ byteLength }) => byteLength <= SMALL).map(
+  ({ file }) => [file, fixtureBytes(file)] as const,
+);
 
 /** The entry without its headers, so that damage reaches the decoders and is not caught by the checksum before. */
 function bare(bytes: Uint8Array): Uint8Array | undefined {
@@ -42,14 +44,36 @@ function exercise(bytes: Uint8Array): Entry | undefined {
   void entry.broker;
   if (metadata.numMessagesInBatch !== undefined) {
     refusal(() => {
-      for (const message of readBatch(entry, codecs, LIMITS)) for (const name of MESSAGE_GETTERS) Reflect.get(message, name);
+      for (const message of readBatch(entry, codecs, LIMITS))
+        for (const name of MESSAGE_GETTERS) Reflect.get(message, name);
     });
   }
   return entry;
 }
 
-const GETTERS = ['properties', 'sourcePosition', 'replicateTo', 'encryptionKeys', 'txn', 'chunk', 'stamp', 'compactedBatchIndexes', 'partitionKey', 'deliverAtMs'];
-const MESSAGE_GETTERS = ['properties', 'payload', 'partitionKey', 'bucketHash', 'segmentHash', 'sequenceId', 'eventTimeMs', 'nullValue', 'compactedOut'];
+const GETTERS = [
+  'properties',
+  'sourcePosition',
+  'replicateTo',
+  'encryptionKeys',
+  'txn',
+  'chunk',
+  'stamp',
+  'compactedBatchIndexes',
+  'partitionKey',
+  'deliverAtMs',
+];
+const MESSAGE_GETTERS = [
+  'properties',
+  'payload',
+  'partitionKey',
+  'bucketHash',
+  'segmentHash',
+  'sequenceId',
+  'eventTimeMs',
+  'nullValue',
+  'compactedOut',
+];
 
 describe('E2, E7: damaged entries', { timeout: 120_000 }, () => {
   // Hundreds of thousands of refusals, whose stacks nobody reads, would take most of the time.
@@ -70,7 +94,9 @@ describe('E2, E7: damaged entries', { timeout: 120_000 }, () => {
     for (const [, source] of small) {
       const original = parsed(source);
       const sound = original !== undefined && verifyChecksum(original) === 'ok';
-      const coveredFrom = sound ? source.length - original.payloadLength - original.metadataBytes.length - 8 : source.length;
+      const coveredFrom = sound
+        ? source.length - original.payloadLength - original.metadataBytes.length - 8
+        : source.length;
       const bytes = Uint8Array.from(source);
       for (let bit = 0; bit < bytes.length * 8; bit++) {
         const at = bit >>> 3;
@@ -110,13 +136,22 @@ describe('E2, E7: damaged entries', { timeout: 120_000 }, () => {
       for (let length = 0; length < source.length; length++) {
         const cut = source.subarray(0, length);
         if (length < payloadAt) {
-          expect(refusal(() => parseEntry(cut)), `${file} cut at ${length}`).toBe('malformedEntry');
+          expect(
+            refusal(() => parseEntry(cut)),
+            `${file} cut at ${length}`,
+          ).toBe('malformedEntry');
           continue;
         }
         const entry = parseEntry(cut);
         exercise(cut);
-        expect(verifyChecksum(entry), `${file} cut at ${length}`).toBe(original.checksum === undefined ? 'absent' : 'mismatch');
-        if (isBatch) expect(refusal(() => readBatch(entry, codecs)), `${file} cut at ${length}`).not.toBeUndefined();
+        expect(verifyChecksum(entry), `${file} cut at ${length}`).toBe(
+          original.checksum === undefined ? 'absent' : 'mismatch',
+        );
+        if (isBatch)
+          expect(
+            refusal(() => readBatch(entry, codecs)),
+            `${file} cut at ${length}`,
+          ).not.toBeUndefined();
       }
     }
   });
@@ -140,7 +175,8 @@ describe('E2, E7: damaged entries', { timeout: 120_000 }, () => {
         const code = refusal(() => {
           left = readBatch(cut, codecs).length;
         });
-        if (length >= stripped.length - spare && code === undefined) expect(left, `${file} cut at ${length}`).toBe(messages);
+        if (length >= stripped.length - spare && code === undefined)
+          expect(left, `${file} cut at ${length}`).toBe(messages);
         else expect(code, `${file} cut at ${length}`).toBe('undecodableBatch');
       }
     }

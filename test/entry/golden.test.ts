@@ -12,7 +12,15 @@ import {
 import { bucketHash, classicPartition, hashKey, segmentHash } from '../../src/ring/index.js';
 import { codecs } from '../support/codecs.js';
 import { hex, refusal } from '../support/expect.js';
-import { type Content, ENTRIES, type EntryRecord, fixture, fixtureBytes, fixtureEntry, type MessageRecord } from '../support/fixtures.js';
+import {
+  type Content,
+  ENTRIES,
+  type EntryRecord,
+  fixture,
+  fixtureBytes,
+  fixtureEntry,
+  type MessageRecord,
+} from '../support/fixtures.js';
 import { expectedOuter, expectedStamp, outerOf } from '../support/outer.js';
 
 /** Entries that Pulsar reads in part or by tolerance, or not at all, and the code with which isthmus refuses them. */
@@ -46,7 +54,9 @@ const REFUSED = {
 const READ_HERE_ALONE = ['bld-compacted-indexes', 'bld-compacted-indexes-packed'];
 
 const nameOf = ({ file }: EntryRecord): string => file.replace(/^entries\/|\.bin$/g, '');
-const readable = ENTRIES.filter((record) => record.outer !== undefined).map((record) => [nameOf(record), record] as const);
+const readable = ENTRIES.filter((record) => record.outer !== undefined).map(
+  (record) => [nameOf(record), record] as const,
+);
 const opened = readable.filter(([name, record]) => !(name in REFUSED) && record.messages !== undefined);
 
 /** Opens an entry as far as it goes: the records of a batch, or the body of a single message. */
@@ -67,7 +77,9 @@ describe('entries of Pulsar 5.0.1', () => {
   it('the manifest holds 233 entries, and the tables here name entries of it', () => {
     expect(ENTRIES).toHaveLength(233);
     for (const name of [...Object.keys(REFUSED), ...READ_HERE_ALONE]) fixture(name);
-    const stumbled = ENTRIES.filter((record) => 'javaError' in record || (record as { trailingBytes?: number }).trailingBytes);
+    const stumbled = ENTRIES.filter(
+      (record) => 'javaError' in record || (record as { trailingBytes?: number }).trailingBytes,
+    );
     expect(stumbled.map(nameOf).sort()).toEqual([...Object.keys(REFUSED), ...READ_HERE_ALONE].sort());
   });
 

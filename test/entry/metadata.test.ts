@@ -49,33 +49,36 @@ describe('headers', () => {
 describe('E2: the view over the metadata', () => {
   it('arbitrary entries read as they were built', () => {
     fc.assert(
-      fc.property(arbEntry(codecs), ({ bytes, header, outer, content, compression, encrypted, stamp, unknownFields }) => {
-        const entry = parseEntry(bytes);
-        const { metadata } = entry;
-        expect(entry.header).toBe(header);
-        expect(metadata.producerName).toBe(outer.producerName);
-        expect(metadata.publishTimeMs).toBe(outer.publishTimeMs);
-        expect(metadata.partitionKey).toBe(outer.partitionKey);
-        expect(metadata.partitionKeyB64).toBe(outer.partitionKeyB64);
-        expect(hex(metadata.orderingKey)).toBe(hex(outer.orderingKey));
-        expect(metadata.nullPartitionKey).toBe(outer.nullPartitionKey);
-        expect(metadata.properties).toEqual(outer.properties ?? []);
-        expect(metadata.replicatedFrom).toBe(outer.replicatedFrom);
-        expect(metadata.replicateTo).toEqual(outer.replicateTo ?? []);
-        expect(metadata.eventTimeMs).toBe(outer.eventTimeMs);
-        expect(hex(metadata.schemaVersion)).toBe(hex(outer.schemaVersion));
-        expect(metadata.deliverAtMs).toBe(outer.deliverAtMs);
-        expect(metadata.markerType).toBe(outer.markerType);
-        expect(metadata.txn).toEqual(outer.txn);
-        expect(metadata.nullValue).toBe(outer.nullValue);
-        expect(metadata.chunk).toEqual(outer.chunk);
-        expect(metadata.compression).toBe(compression);
-        expect(metadata.encrypted).toBe(encrypted);
-        expect(metadata.stamp).toEqual(stamp);
-        expect(metadata.numMessagesInBatch).toBe(content.kind === 'batch' ? content.messages.length : undefined);
-        const unknown = splitFields(entry.metadataBytes).filter(({ field }) => field > Outer.stampMax);
-        expect(unknown.map((field) => hex(field.bytes)).sort()).toEqual(unknownFields.map(hex).sort());
-      }),
+      fc.property(
+        arbEntry(codecs),
+        ({ bytes, header, outer, content, compression, encrypted, stamp, unknownFields }) => {
+          const entry = parseEntry(bytes);
+          const { metadata } = entry;
+          expect(entry.header).toBe(header);
+          expect(metadata.producerName).toBe(outer.producerName);
+          expect(metadata.publishTimeMs).toBe(outer.publishTimeMs);
+          expect(metadata.partitionKey).toBe(outer.partitionKey);
+          expect(metadata.partitionKeyB64).toBe(outer.partitionKeyB64);
+          expect(hex(metadata.orderingKey)).toBe(hex(outer.orderingKey));
+          expect(metadata.nullPartitionKey).toBe(outer.nullPartitionKey);
+          expect(metadata.properties).toEqual(outer.properties ?? []);
+          expect(metadata.replicatedFrom).toBe(outer.replicatedFrom);
+          expect(metadata.replicateTo).toEqual(outer.replicateTo ?? []);
+          expect(metadata.eventTimeMs).toBe(outer.eventTimeMs);
+          expect(hex(metadata.schemaVersion)).toBe(hex(outer.schemaVersion));
+          expect(metadata.deliverAtMs).toBe(outer.deliverAtMs);
+          expect(metadata.markerType).toBe(outer.markerType);
+          expect(metadata.txn).toEqual(outer.txn);
+          expect(metadata.nullValue).toBe(outer.nullValue);
+          expect(metadata.chunk).toEqual(outer.chunk);
+          expect(metadata.compression).toBe(compression);
+          expect(metadata.encrypted).toBe(encrypted);
+          expect(metadata.stamp).toEqual(stamp);
+          expect(metadata.numMessagesInBatch).toBe(content.kind === 'batch' ? content.messages.length : undefined);
+          const unknown = splitFields(entry.metadataBytes).filter(({ field }) => field > Outer.stampMax);
+          expect(unknown.map((field) => hex(field.bytes)).sort()).toEqual(unknownFields.map(hex).sort());
+        },
+      ),
       { numRuns: 400 },
     );
   });
@@ -84,8 +87,14 @@ describe('E2: the view over the metadata', () => {
     expect(read(rawField(6, 'k1'), rawField(6, 'k2')).partitionKey).toBe('k2');
     expect(read(rawField(1, 'q')).producerName).toBe('q');
     expect(read(rawField(11, 5n), rawField(11, 2n)).numMessagesInBatch).toBe(2);
-    expect(read(rawField(33, 10n), rawField(34, 20n), rawField(33, 30n), rawField(34, 40n)).stamp).toEqual({ min: 30, max: 40 });
-    expect(read(rawField(33, 9n), rawField(34, 20n), varint(0x88, 0x02, 0x8a, 0x80, 0x00)).stamp).toEqual({ min: 10, max: 20 });
+    expect(read(rawField(33, 10n), rawField(34, 20n), rawField(33, 30n), rawField(34, 40n)).stamp).toEqual({
+      min: 30,
+      max: 40,
+    });
+    expect(read(rawField(33, 9n), rawField(34, 20n), varint(0x88, 0x02, 0x8a, 0x80, 0x00)).stamp).toEqual({
+      min: 10,
+      max: 20,
+    });
     expect(read(rawField(17, 1n), rawField(17, 0n)).partitionKeyB64).toBe(false);
   });
 
@@ -110,7 +119,8 @@ describe('E2: the view over the metadata', () => {
     for (const field of bytesFields) for (const wrong of [5n, fixed32]) refuses(rawField(field, wrong));
     for (const field of numberFields) for (const wrong of ['5', fixed32]) refuses(rawField(field, wrong));
     for (const field of [10, 21, 35]) {
-      for (const value of [5n, '5', fixed32, { fixed: new Uint8Array(8) }]) expect(read(rawField(field, value)).sequenceId).toBe(1n);
+      for (const value of [5n, '5', fixed32, { fixed: new Uint8Array(8) }])
+        expect(read(rawField(field, value)).sequenceId).toBe(1n);
     }
     expect(read(rawField(31, 5n), rawField(31, varint(1, 0x80, 0x01))).compactedBatchIndexes).toEqual([5, 1, 128]);
   });
@@ -132,6 +142,7 @@ describe('E2: the view over the metadata', () => {
     ['a tag alone', [0x0a]],
     ['a length beyond the end', [0x32, 0x05, 0x61]],
     ['a length of 2^32-1', [0x32, 0xff, 0xff, 0xff, 0xff, 0x0f]],
+    ['a length of 2^32, whose low half is 0', [0x32, 0x80, 0x80, 0x80, 0x80, 0x10]],
     ['a length of 2^64-1', [0x32, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]],
     ['four bytes cut to three', [0x55, 1, 2, 3]],
     ['eight bytes cut to seven', [0x51, 1, 2, 3, 4, 5, 6, 7]],
@@ -150,7 +161,14 @@ describe('E2: the view over the metadata', () => {
   it('reads of a parsed view never throw, whatever text is in it', () => {
     const bad = varint(0xff, 0xfe, 0xc0);
     const pair = Buffer.concat([rawField(1, bad), rawField(2, bad)]);
-    const metadata = read(rawField(4, pair), rawField(5, bad), rawField(6, bad), rawField(7, bad), rawField(13, pair), rawField(26, bad));
+    const metadata = read(
+      rawField(4, pair),
+      rawField(5, bad),
+      rawField(6, bad),
+      rawField(7, bad),
+      rawField(13, pair),
+      rawField(26, bad),
+    );
     expect(metadata.partitionKey).toBe('\ufffd\ufffd\ufffd');
     expect(hex(metadata.partitionKeyBytes)).toBe('fffec0');
     expect(metadata.properties).toHaveLength(1);
@@ -159,7 +177,10 @@ describe('E2: the view over the metadata', () => {
   });
 
   function refuses(...fields: readonly Uint8Array[]): void {
-    expect(refusal(() => read(...fields)), hex(fields[0])).toBe('malformedEntry');
+    expect(
+      refusal(() => read(...fields)),
+      hex(fields[0]),
+    ).toBe('malformedEntry');
   }
 });
 
@@ -176,7 +197,9 @@ describe('presence', () => {
     expect(refusal(() => readBatch(parseEntry(fixtureEntry('bld-minimal')), codecs))).toBe('invalidArgument');
     const metadata = Buffer.concat([...REQUIRED, rawField(11, 0n)]);
     expect(readBatch(parseEntry(frameEntry({ metadata, payload: new Uint8Array(0) })), codecs)).toEqual([]);
-    expect(refusal(() => readBatch(parseEntry(frameEntry({ metadata, payload: Buffer.from('x') })), codecs))).toBe('undecodableBatch');
+    expect(refusal(() => readBatch(parseEntry(frameEntry({ metadata, payload: Buffer.from('x') })), codecs))).toBe(
+      'undecodableBatch',
+    );
   });
 
   it('B30: the marker field alone makes a marker, whatever its value, without any transaction id', () => {
@@ -194,7 +217,10 @@ describe('presence', () => {
 
   it('B24: metadata cut short is refused, not skipped', () => {
     for (const name of ['bld-metadata-cut', 'bld-cut-in-header', 'bld-metadata-size-too-large']) {
-      expect(refusal(() => parseEntry(fixtureEntry(name))), name).toBe('malformedEntry');
+      expect(
+        refusal(() => parseEntry(fixtureEntry(name))),
+        name,
+      ).toBe('malformedEntry');
     }
   });
 
@@ -225,7 +251,11 @@ describe('keys and numbers', () => {
     const messages = readBatch(parseEntry(frameEntry({ metadata, payload: Buffer.concat(inner) })), codecs);
     expect(messages.map(({ partitionKey }) => partitionKey)).toEqual(['k1', 'k2', undefined]);
     expect(messages.map(({ orderingKey }) => orderingKey)).toEqual([undefined, undefined, undefined]);
-    expect(messages.map((message) => message.bucketHash)).toEqual([bucketHash(hashKey('k1')), bucketHash(hashKey('k2')), 0]);
+    expect(messages.map((message) => message.bucketHash)).toEqual([
+      bucketHash(hashKey('k1')),
+      bucketHash(hashKey('k2')),
+      0,
+    ]);
     expect(messages[2]?.segmentHash).toBeUndefined();
   });
 
@@ -242,7 +272,20 @@ describe('keys and numbers', () => {
   });
 
   it('E11, B46: 64-bit numbers are exact, and -1 reads as 2^64-1', () => {
-    const numbers = [0n, 1n, 127n, 128n, 2n ** 28n, 2n ** 31n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 53n + 1n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n];
+    const numbers = [
+      0n,
+      1n,
+      127n,
+      128n,
+      2n ** 28n,
+      2n ** 31n,
+      2n ** 32n - 1n,
+      2n ** 32n,
+      2n ** 53n + 1n,
+      2n ** 63n - 1n,
+      2n ** 63n,
+      2n ** 64n - 1n,
+    ];
     for (const number of numbers) {
       const metadata = read(rawField(2, number), rawField(24, number), rawField(22, number), rawField(23, number));
       expect(metadata.sequenceId).toBe(number);

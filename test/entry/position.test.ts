@@ -1,14 +1,16 @@
 /** Source positions as text (E10, E11, B28, B46). */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatSourcePosition, parseSourcePosition, type SourcePosition } from '../../src/entry/index.js';
+import { formatSourcePosition, parseEntry, parseSourcePosition, type SourcePosition } from '../../src/entry/index.js';
+import { rawField, splitFields } from '../../src/testing/entries.js';
 import { refusal } from '../support/expect.js';
 import { fixtureBytes, fixtureEntry } from '../support/fixtures.js';
-import { parseEntry } from '../../src/entry/index.js';
-import { rawField, splitFields } from '../../src/testing/entries.js';
 
 const LAST = 2n ** 63n - 1n;
-const arbId = fc.oneof(fc.constantFrom(0n, LAST, LAST - 1n, 2n ** 53n, 2n ** 53n + 1n), fc.bigInt({ min: 0n, max: LAST }));
+const arbId = fc.oneof(
+  fc.constantFrom(0n, LAST, LAST - 1n, 2n ** 53n, 2n ** 53n + 1n),
+  fc.bigInt({ min: 0n, max: LAST }),
+);
 const arbPosition = fc.record<SourcePosition>(
   { ledgerId: arbId, entryId: arbId, part: fc.oneof(fc.constantFrom(0, 0xffff), fc.nat({ max: 0xffff })) },
   { requiredKeys: ['ledgerId', 'entryId'] },
@@ -72,7 +74,13 @@ describe('source positions', () => {
       const [ledger, entry] = splitFields(Buffer.from(bytes, 'hex'));
       expect([ledger?.value, entry?.value]).toEqual([BigInt(ledgerId), BigInt(entryId)]);
       // As sequence id and as transaction id, the two places of an entry where such numbers lie.
-      const fields = [rawField(1, 'p'), rawField(2, BigInt(ledgerId)), rawField(3, 1n), rawField(22, BigInt(entryId)), rawField(23, 0n)];
+      const fields = [
+        rawField(1, 'p'),
+        rawField(2, BigInt(ledgerId)),
+        rawField(3, 1n),
+        rawField(22, BigInt(entryId)),
+        rawField(23, 0n),
+      ];
       const metadata = Buffer.concat(fields);
       const size = Buffer.alloc(4);
       size.writeUInt32BE(metadata.length);

@@ -175,7 +175,13 @@ describe('laws of the re-stamp', () => {
   it('B28: every earlier position is replaced, exactly one remains, other properties keep order and repeats', () => {
     const stale = (value: string) => property(SOURCE_POSITION_PROPERTY, value);
     const values = ['900:12', 'abc', '1', '1:2:3:4', '-1:5', '18446744073709551616:0', ''];
-    const metadata = minimal(property('a', '1'), ...values.map(stale), property('b', '2'), property('a', '1'), stale('1:1'));
+    const metadata = minimal(
+      property('a', '1'),
+      ...values.map(stale),
+      property('b', '2'),
+      property('a', '1'),
+      stale('1:1'),
+    );
     const entry = parseEntry(frameEntry({ metadata, payload: Buffer.from('x'), checksum: true }));
     expect(entry.metadata.sourcePosition).toBe('1:1');
     expect(restamped(entry).metadata.properties).toEqual([
@@ -191,7 +197,11 @@ describe('laws of the re-stamp', () => {
   });
 
   it('B28: a name that only begins like the position property is a user property', () => {
-    const near = [`${SOURCE_POSITION_PROPERTY}X`, SOURCE_POSITION_PROPERTY.slice(0, -1), SOURCE_POSITION_PROPERTY.toLowerCase()];
+    const near = [
+      `${SOURCE_POSITION_PROPERTY}X`,
+      SOURCE_POSITION_PROPERTY.slice(0, -1),
+      SOURCE_POSITION_PROPERTY.toLowerCase(),
+    ];
     const metadata = minimal(...near.map((name) => property(name, '1:2')));
     const entry = parseEntry(frameEntry({ metadata, payload: Buffer.from('x') }));
     expect(entry.metadata.sourcePosition).toBeUndefined();
@@ -201,7 +211,10 @@ describe('laws of the re-stamp', () => {
   it('B26: a re-stamp keeps replicate_to, and replaces a replicated_from that is there already', () => {
     const lists = [['__local__'], ['b'], ['b', 'b'], []];
     for (const list of lists) {
-      const fields = [...list.map((cluster) => rawField(Outer.replicateTo, cluster)), rawField(Outer.replicatedFrom, 'z')];
+      const fields = [
+        ...list.map((cluster) => rawField(Outer.replicateTo, cluster)),
+        rawField(Outer.replicatedFrom, 'z'),
+      ];
       const entry = parseEntry(frameEntry({ metadata: minimal(...fields), payload: Buffer.from('x') }));
       expect(entry.metadata.replicateTo).toEqual(list);
       const { metadata, metadataBytes } = restamped(entry);
@@ -211,7 +224,13 @@ describe('laws of the re-stamp', () => {
   });
 
   it('B37: with a checksum, without one, and with a wrong one: right, absent, still wrong', () => {
-    const cases = { 'bld-checksum': 'ok', 'bld-none': 'absent', 'bld-checksum-wrong': 'mismatch', 'bld-payload-corrupt': 'mismatch', 'bld-metadata-corrupt-broker': 'mismatch' };
+    const cases = {
+      'bld-checksum': 'ok',
+      'bld-none': 'absent',
+      'bld-checksum-wrong': 'mismatch',
+      'bld-payload-corrupt': 'mismatch',
+      'bld-metadata-corrupt-broker': 'mismatch',
+    };
     for (const [name, verdict] of Object.entries(cases)) {
       const entry = parseEntry(fixtureEntry(name));
       expect(verifyChecksum(entry), name).toBe(verdict);
@@ -226,7 +245,10 @@ describe('laws of the re-stamp', () => {
       const result = restamped(entry);
       expect(sameBytes(result.payload, entry.payload), name).toBe(true);
       expect(verifyChecksum(result), name).toBe('ok');
-      expect(refusal(() => readBatch(result, codecs)), name).toBe('undecodableBatch');
+      expect(
+        refusal(() => readBatch(result, codecs)),
+        name,
+      ).toBe('undecodableBatch');
     }
   });
 
@@ -258,7 +280,12 @@ describe('laws of the re-stamp', () => {
   });
 
   it('E2: unknown fields, known fields out of order and overlong numbers stay as they were', () => {
-    for (const name of ['bld-unknown-appended', 'bld-unknown-interleaved', 'bld-unknown-next-and-highest', 'bld-stamp-overlong-varint']) {
+    for (const name of [
+      'bld-unknown-appended',
+      'bld-unknown-interleaved',
+      'bld-unknown-next-and-highest',
+      'bld-stamp-overlong-varint',
+    ]) {
       const entry = parseEntry(fixtureEntry(name));
       const result = restamped(entry);
       expect(hex(result.metadataBytes)?.startsWith(hex(entry.metadataBytes) as string), name).toBe(true);
@@ -269,7 +296,14 @@ describe('laws of the re-stamp', () => {
   it('refuses an empty cluster name and a malformed position before it makes anything', () => {
     const entry = parseEntry(fixtureEntry('bld-checksum'));
     expect(refusal(() => restamp(entry, { ...STAMP, replicatedFrom: '' }))).toBe('invalidArgument');
-    for (const sourcePosition of ['', '1', '1:2:3:4', '-1:5', { ledgerId: -1n, entryId: 0n }, { ledgerId: 0n, entryId: 2n ** 63n }]) {
+    for (const sourcePosition of [
+      '',
+      '1',
+      '1:2:3:4',
+      '-1:5',
+      { ledgerId: -1n, entryId: 0n },
+      { ledgerId: 0n, entryId: 2n ** 63n },
+    ]) {
       expect(refusal(() => restamp(entry, { ...STAMP, sourcePosition }))).toBe('invalidPosition');
     }
     // A refused call leaves nothing behind for the next one.

@@ -13,6 +13,7 @@ import {
   type Layout,
   mergeSegments,
   type Operation,
+  parseLayout,
   planOperations,
   pruneSegment,
   type Shape,
@@ -122,11 +123,18 @@ describe('C22: the plan for a host without a fold', () => {
       [0x4000, 0x6000, 0x8000, 0xa000, 0xd123],
       ['split 1', 'merge 0 3', 'split 5', 'split 7'],
     ],
+    [
+      // Splitting on would make 0x5000, and leave no way to 0x4000.
+      'a split that opens the way to a repair is followed by it at once',
+      [0x2000, 0xe000],
+      [0x2000, 0x4000, 0x5000, 0x8000, 0xe000],
+      ['split 1', 'merge 0 3', 'split 5', 'split 6'],
+    ],
   ])('repair: %s', (_, boundaries, wanted, steps) => {
     const layout = createLayout({ boundaries, buckets: 1, nowMs });
     const plan = planOperations(layout, shapeAt(wanted, 1), pulsar, { base: [] });
     expect(plan.operations.map(inShort)).toEqual(steps);
-    const reached = wanted.filter((boundary) => boundary !== 0xd123);
+    const reached = wanted.filter((boundary) => boundary !== 0xd123 && boundary !== 0x5000);
     expect(boundariesOf(shapeOf(executed(layout, plan.operations)))).toEqual(reached);
     expect(plan.unreachable.length).toBe(wanted.length - reached.length);
   });
@@ -313,6 +321,32 @@ describe('C22: the goal of a layout, read from its lineage', () => {
     const half = pruneSegment(pruneSegment(merged, 0), 1);
     expect(half.active[0]?.parentIds).toEqual([2]);
     expect(goalShape(half)).toEqual(shapeAt([], 4));
+  });
+
+  it('a segment that came from a classic topic has its own list: its parents had no buckets', () => {
+    const born = { createdAtEpoch: 0, createdAtMs: nowMs };
+    const legacy = (segmentId: number) => ({
+      ...born,
+      segmentId,
+      hashRange: { start: 0, end: 0xffff },
+      state: 'SEALED',
+      childIds: [2, 3],
+      sealedAtEpoch: 0,
+      sealedAtMs: nowMs,
+      legacyTopicName: `persistent://t/n/x-partition-${segmentId}`,
+    });
+    const half = (segmentId: number, start: number) => ({
+      ...born,
+      segmentId,
+      hashRange: { start, end: start + 0x7fff },
+      state: 'ACTIVE',
+      parentIds: [0, 1],
+      sealedAtEpoch: -1,
+      sealedAtMs: -1,
+      entryBucketSplits: [0x8000],
+    });
+    const segments = { 0: legacy(0), 1: legacy(1), 2: half(2, 0), 3: half(3, 0x8000) };
+    expect(goalShape(parseLayout({ epoch: 0, nextSegmentId: 4, segments }))).toEqual(shapeAt([0x8000], 2));
   });
 });
 

@@ -102,6 +102,15 @@ describe('reading a layout record', () => {
     ['a parent that does not know', changed({ 'segments.0.childIds': [1] }), /segment 2 has parent 0/],
     ['a parent that is not there', changed({ 'segments.1.parentIds': [0, 7] }), /segment 1 has parent 7/],
     ['a parent that is younger', changed({ 'segments.1.parentIds': [0, 2] }), /segment 1 has parent 2/],
+    [
+      'a cycle',
+      changed({
+        'segments.0.parentIds': [3],
+        nextSegmentId: 4,
+        'segments.3': segment(3, 0, 9, { state: 'SEALED', sealedAtEpoch: 1, sealedAtMs: nowMs, childIds: [0] }),
+      }),
+      /segment 0 has parent 3/,
+    ],
     ['an edge twice', changed({ 'segments.0.childIds': [1, 1, 2] }), /segment 0 has childIds \[1,1,2\]/],
     ['properties that are no texts', changed({ properties: { a: 1 } }), /properties is \{"a":1\}/],
     ['a bad base', changed({ base: [3, 2] }), /base holds 2 after 3/],

@@ -1,6 +1,6 @@
 /** The outer metadata under the names of Pulsar's schema, from a view and from the manifest, so that both compare. */
 import type { EntryMetadata, Stamp } from '../../src/entry/index.js';
-import { hex, } from './expect.js';
+import { hex } from './expect.js';
 import type { OuterRecord } from './fixtures.js';
 
 /** Every field that the view shows as present. */
@@ -52,7 +52,10 @@ const TIMES = ['publish_time', 'event_time', 'deliver_at_time'];
 
 /** The manifest's fields as a view should show them: half a transaction, and a stamp that is none, are absent. */
 export function expectedOuter(record: OuterRecord): Record<string, unknown> {
-  const fields: Record<string, unknown> = { ...record, compression: String(record.compression ?? 'NONE').toLowerCase() };
+  const fields: Record<string, unknown> = {
+    ...record,
+    compression: String(record.compression ?? 'NONE').toLowerCase(),
+  };
   for (const name of IDS) if (name in fields) fields[name] = BigInt(record[name] as number | string);
   for (const name of TIMES) if (name in fields) fields[name] = Number(record[name]);
   if (!('txnid_least_bits' in record && 'txnid_most_bits' in record)) {

@@ -32,7 +32,10 @@ export function bearerIdentity(
   for (const { cluster, digest } of known) {
     const owner = owners.get(digest.toString('hex')) ?? cluster;
     if (owner !== cluster) {
-      throw new IsthmusError('invalidArgument', `credentials of ${owner} and ${cluster} share a token: whose call is it?`);
+      throw new IsthmusError(
+        'invalidArgument',
+        `credentials of ${owner} and ${cluster} share a token: whose call is it?`,
+      );
     }
     owners.set(digest.toString('hex'), cluster);
   }

@@ -33,7 +33,7 @@ export async function readLimited(
 }
 
 /** Parses a body. Throws `invalidState` when it is not UTF-8, not JSON, or nested too deeply to be handled safely. */
-export function parseJson(bytes: Uint8Array, reviver?: (key: string, value: unknown) => unknown): unknown {
+export function parseJson(bytes: Uint8Array): unknown {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -44,7 +44,7 @@ export function parseJson(bytes: Uint8Array, reviver?: (key: string, value: unkn
     throw new IsthmusError('invalidState', `body is nested more than ${MAX_DEPTH} deep`);
   }
   try {
-    return JSON.parse(text, reviver) as unknown;
+    return JSON.parse(text) as unknown;
   } catch (cause) {
     throw new IsthmusError('invalidState', 'body is not JSON', { cause });
   }

@@ -3,12 +3,8 @@
  * admin interface. It settles who calls and whether the call can be read, hands valid requests to the host, and puts
  * the results into an answer. What it refuses never reaches the host (C21).
  */
-import {
-  type ExchangeRequest,
-  type ExchangeResult,
-  type RefusedTopic,
-  readExchangeRequests,
-} from '../../convergence/index.js';
+import type { ExchangeErrorCode, ExchangeRequest, ExchangeResult } from '../../convergence/index.js';
+import { type RefusedTopic, readExchangeRequests } from '../../convergence/parse-state.js';
 import { IsthmusError, show } from '../../errors.js';
 import type { ExchangeHandler } from '../../ports/index.js';
 import { bearerIdentity } from './bearer.js';
@@ -36,7 +32,7 @@ export interface HttpExchangeHandlerOptions {
 }
 
 /** HTTP's word for a topic's error. The others travel as 200: they carry the state that the caller needs to go on. */
-const TOPIC_STATUS: { readonly [code in NonNullable<ExchangeResult['error']>['code']]?: number } = {
+const TOPIC_STATUS: Partial<Record<ExchangeErrorCode, number>> = {
   notMember: 403,
   unknownTopic: 404,
   invalidState: 400,
@@ -68,11 +64,12 @@ export function createHttpExchangeHandler(
   }
 
   function answerOne(result: ExchangeResult): Response {
-    const { topic, state, error } = result;
-    const status = error === undefined ? undefined : TOPIC_STATUS[error.code];
-    if (status === undefined) return jsonResponse(200, { cluster, results: [formatResult(result)] });
-    const leader = error?.code === 'notLeader' ? leaderUrl?.(topic) : undefined;
-    const body = { cluster, ...formatResult({ topic, error, ...(state && { state }) } as ExchangeResult) };
+    const { topic, error } = result;
+    const status = error && TOPIC_STATUS[error.code];
+    if (error === undefined || status === undefined)
+      return jsonResponse(200, { cluster, results: [formatResult(result)] });
+    const leader = error.code === 'notLeader' ? leaderUrl?.(topic) : undefined;
+    const body = { cluster, ...formatResult(result) };
     if (leader !== undefined) return jsonResponse(307, body, { location: leader });
     return jsonResponse(status, body, status === 503 ? { 'retry-after': RETRY_AFTER_SECONDS } : {});
   }
@@ -140,12 +137,18 @@ function readCall(bytes: Uint8Array, from: string, maxTopics: number): (Exchange
   const { cluster = from, requests } = refusing(() => readEnvelope(parseJson(bytes)));
   if (cluster !== from) throw new Refusal('forbidden', `cluster is ${show(cluster)}: the credential is not its`);
   if (Array.isArray(requests) && (requests.length === 0 || requests.length > maxTopics)) {
-    throw new Refusal('invalidRequest', `requests has ${requests.length} members: a call is about 1..${maxTopics} topics`);
+    throw new Refusal(
+      'invalidRequest',
+      `requests has ${requests.length} members: a call is about 1..${maxTopics} topics`,
+    );
   }
   const topics = refusing(() => readExchangeRequests(requests));
   const foreign = topics.find((topic) => 'state' in topic && topic.state.cluster !== from);
   if (foreign !== undefined) {
-    throw new Refusal('forbidden', `the state of ${show(foreign.topic)} is that of a cluster whose credential this is not`);
+    throw new Refusal(
+      'forbidden',
+      `the state of ${show(foreign.topic)} is that of a cluster whose credential this is not`,
+    );
   }
   return topics;
 }
@@ -174,7 +177,9 @@ async function resultsOf(
   const requests = topics.filter((topic): topic is ExchangeRequest => 'state' in topic);
   const answered = requests.length === 0 ? [] : [...(await handler.exchange(from, requests))];
   if (answered.length !== requests.length || answered.some(({ topic }, i) => topic !== requests[i]?.topic)) {
-    throw new Error(`the exchange handler gave ${answered.length} results for ${requests.length} topics, or in another order`);
+    throw new Error(
+      `the exchange handler gave ${answered.length} results for ${requests.length} topics, or in another order`,
+    );
   }
   return topics.map((topic) => {
     if ('state' in topic) return answered.shift() as ExchangeResult;

@@ -4,11 +4,12 @@
  * `{ cluster, error: { code, message }, state? }`: it speaks for the call as a whole, with a code of `CallErrorCode`,
  * or, where the call was about a single topic, for that topic, with a code of `ExchangeErrorCode` (C17).
  */
-import { type ExchangeRequest, type ExchangeResult, formatPeerState } from '../../convergence/index.js';
+import type { ExchangeRequest, ExchangeResult } from '../../convergence/index.js';
+import { formatPeerState } from '../../convergence/parse-state.js';
 
 export const CONTENT_TYPE = 'application/json';
 
-/** Why a call as a whole was refused. A record, because its keys tell an answer of isthmus from that of another server. */
+/** Why a call as a whole was refused, and HTTP's word for it. Its keys also tell isthmus from another server. */
 export const CALL_ERRORS = {
   unauthorized: 401,
   forbidden: 403,
@@ -21,6 +22,11 @@ export const CALL_ERRORS = {
 
 export type CallErrorCode = keyof typeof CALL_ERRORS;
 
+/** True for a code that isthmus gives to a call as a whole. */
+export function isCallErrorCode(value: unknown): value is CallErrorCode {
+  return typeof value === 'string' && Object.hasOwn(CALL_ERRORS, value);
+}
+
 export function formatCall(cluster: string, requests: readonly ExchangeRequest[]): string {
   return JSON.stringify({
     cluster,
@@ -29,5 +35,9 @@ export function formatCall(cluster: string, requests: readonly ExchangeRequest[]
 }
 
 export function formatResult({ topic, state, error }: ExchangeResult): object {
-  return { topic, ...(state && { state: formatPeerState(state) }), ...(error && { error }) };
+  return {
+    topic,
+    ...(state && { state: formatPeerState(state) }),
+    ...(error && { error: { code: error.code, message: error.message } }),
+  };
 }

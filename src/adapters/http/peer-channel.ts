@@ -3,18 +3,14 @@
  * `unsupported` or `failed`. Time, size and redirects are bounded, and a token goes nowhere but into the
  * Authorization header of the peer it belongs to.
  */
-import {
-  type ExchangeRequest,
-  type ExchangeResult,
-  type RefusedTopic,
-  readExchangeResults,
-} from '../../convergence/index.js';
+import type { ExchangeRequest, ExchangeResult } from '../../convergence/index.js';
+import { isExchangeErrorCode, type RefusedTopic, readExchangeResults } from '../../convergence/parse-state.js';
 import { IsthmusError, show } from '../../errors.js';
 import type { ExchangeReply, PeerChannel } from '../../ports/index.js';
 import { checkToken, redact } from './bearer.js';
 import { parseJson, readLimited } from './body.js';
-import { CALL_ERRORS, CONTENT_TYPE, formatCall } from './messages.js';
-import { type PeerAddress, redirectTarget } from './redirects.js';
+import { CONTENT_TYPE, formatCall, isCallErrorCode } from './messages.js';
+import { isHost, type PeerAddress, redirectTarget } from './redirects.js';
 
 /** One peer's exchange endpoint. */
 export interface HttpPeer {
@@ -47,6 +43,9 @@ interface Peer extends PeerAddress {
   readonly token: string;
 }
 
+/** The longest time that a timer of JavaScript can wait. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
 /** The longest message of a peer that is passed on, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 1000;
 
@@ -56,7 +55,9 @@ const MAX_MESSAGE_LENGTH = 1000;
  */
 export function createHttpPeerChannel(options: HttpPeerChannelOptions): PeerChannel {
   const { cluster, timeoutMs = 10_000, maxResponseBytes = 4 * 1024 * 1024, maxRedirects = 3 } = options;
-  for (const [name, limit] of Object.entries({ timeoutMs, maxResponseBytes, maxRedirects })) checkLimit(limit, name);
+  checkLimit('timeoutMs', timeoutMs, 1, MAX_TIMEOUT_MS);
+  checkLimit('maxResponseBytes', maxResponseBytes, 1);
+  checkLimit('maxRedirects', maxRedirects, 0);
   const peers = new Map(Object.entries(options.peers).map(([name, peer]) => [name, checkedPeer(name, peer)]));
 
   /** Posts the call, and again where redirects lead; what is no redirect is the answer. */
@@ -79,11 +80,9 @@ export function createHttpPeerChannel(options: HttpPeerChannelOptions): PeerChan
     const response = await post(peer, body, signal);
     if (typeof response === 'string') return failed(response);
     const bytes = await readLimited(response, maxResponseBytes);
-    if (response.status === 200) {
-      if (bytes === undefined) return failed(`the answer is longer than ${maxResponseBytes} bytes`);
-      return readAnswer(peer, requests, readJson(bytes, peer.token));
-    }
-    return readRefusal(peer, requests, response.status, bytes);
+    if (response.status !== 200) return readRefusal(peer, requests, response.status, bytes);
+    if (bytes === undefined) return failed(`the answer is longer than ${maxResponseBytes} bytes`);
+    return readAnswer(peer, requests, parseJson(bytes));
   }
 
   return {
@@ -95,11 +94,11 @@ export function createHttpPeerChannel(options: HttpPeerChannelOptions): PeerChan
       const body = formatCall(cluster, requests);
       const deadline = startDeadline(signal, timeoutMs);
       try {
-        return await call(peer, requests, body, deadline.signal);
+        const reply = await call(peer, requests, body, deadline.signal);
+        return reply.type === 'failed' ? failed(safeText(reply.reason, peer)) : reply;
       } catch (error) {
         signal.throwIfAborted();
-        const reason = deadline.hasPassed() ? `no answer within ${timeoutMs} ms` : describe(error);
-        return failed(redact(reason, peer.token));
+        return failed(deadline.hasPassed() ? `no answer within ${timeoutMs} ms` : safeText(describe(error), peer));
       } finally {
         deadline.end();
       }
@@ -111,34 +110,133 @@ function failed(reason: string): ExchangeReply {
   return { type: 'failed', reason };
 }
 
-/** The results of an answer 200. A single topic's error under another status reads as an answer with that one result. */
+/** The results of an answer, each checked on its own. */
 function readAnswer(peer: Peer, requests: readonly ExchangeRequest[], answer: unknown): ExchangeReply {
-  const { cluster = peer.name, results: given } = members(answer);
-  if (cluster !== peer.name) return failed(redact(`cluster ${show(cluster)} answers at this address`, peer.token));
-  const results = readExchangeResults(given);
+  const { cluster = peer.name, results: given } = membersOf(answer);
+  if (cluster !== peer.name) return failed(quoting(answer, `cluster ${show(cluster)} answers at this address`, peer));
+  const results = readingOf(answer, peer, () => readExchangeResults(given));
+  if (typeof results === 'string') return failed(results);
   if (results.length !== requests.length || results.some(({ topic }, i) => topic !== requests[i]?.topic)) {
     return failed(`results has ${results.length} members for ${requests.length} topics, or in another order`);
   }
-  return { type: 'answered', results: results.map((result) => checkedResult(peer, result)) };
+  return { type: 'answered', results: results.map((result) => checkedResult(answer, result, peer)) };
 }
 
-/** An answer that is not 200: of the topic, where the call was about one; of the whole call; or of no exchange at all (C19). */
+/** An answer that is not 200: of the topic, where the call was about one; of the whole call; or of no exchange (C19). */
 function readRefusal(
   peer: Peer,
   requests: readonly ExchangeRequest[],
   status: number,
   bytes: Uint8Array | undefined,
 ): ExchangeReply {
-  const body = bytes === undefined ? {} : members(tryJson(bytes, peer.token));
-  const { code, message } = members(body.error);
+  const body = errorBody(bytes);
+  const { code, message } = membersOf(body.error);
+  const isTopicError = isExchangeErrorCode(code);
   const [only] = requests;
-  if (only !== undefined && requests.length === 1) {
-    const [result] = readExchangeResults([{ state: body.state, error: body.error, topic: only.topic }]);
-    const isTopicError = result !== undefined && 'error' in result && result.error !== undefined;
-    if (isTopicError) return readAnswer(peer, requests, { cluster: body.cluster, results: [{ ...body, topic: only.topic }] });
+  if (isTopicError && only !== undefined && requests.length === 1) {
+    return readAnswer(peer, requests, { cluster: body.cluster, results: [{ ...body, topic: only.topic }] });
   }
-  const isOurs = typeof code === 'string' && (Object.hasOwn(CALL_ERRORS, code) || Object.hasOwn(TOPIC_CODES, code));
-  if (status === 404 && !isOurs) return { type: 'unsupported', reason: 'answer 404: there is no exchange at this address' };
-  const detail = isOurs ? ` ${code}: ${clipped(redact(String(message), peer.token))}` : '';
-  return failed(`answer ${status}${detail}`);
+  if (isTopicError || isCallErrorCode(code)) return failed(`answer ${status} ${code}: ${message}`);
+  if (status === 404) return { type: 'unsupported', reason: 'answer 404: there is no exchange at this address' };
+  return failed(`answer ${status}`);
+}
+
+/** The body of an answer that may be of any server: what is not an object of JSON is as good as an empty one. */
+function errorBody(bytes: Uint8Array | undefined): Members {
+  try {
+    return bytes === undefined ? {} : membersOf(parseJson(bytes));
+  } catch {
+    return {};
+  }
+}
+
+/** A peer speaks for its own cluster only (C21). What it must not or cannot have said is its topic's failure. */
+function checkedResult(answer: unknown, result: ExchangeResult | RefusedTopic, peer: Peer): ExchangeResult {
+  const { topic } = result;
+  const failure = (message: string): ExchangeResult => ({ topic, error: { code: 'failed', message } });
+  if ('refusal' in result) return failure(quoting(answer, `answer refused: ${result.refusal.message}`, peer));
+  const { state, error } = result;
+  if (state !== undefined && state.cluster !== peer.name) {
+    return failure(quoting(answer, `answer refused: the state is that of cluster ${show(state.cluster)}`, peer));
+  }
+  return error === undefined ? result : { ...result, error: { ...error, message: safeText(error.message, peer) } };
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function membersOf(value: unknown): Members {
+  return typeof value === 'object' && value !== null ? (value as Members) : {};
+}
+
+/** What a reader makes of an answer, or why it refuses it. */
+function readingOf<T extends object>(answer: unknown, peer: Peer, read: () => T): T | string {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof IsthmusError) return quoting(answer, error.message, peer);
+    throw error;
+  }
+}
+
+/**
+ * A message that quotes a value of an answer, unless the answer repeats the token anywhere: quotes are cut off at some
+ * length, and part of a token would not be recognised.
+ */
+function quoting(answer: unknown, message: string, { token }: Peer): string {
+  return JSON.stringify(answer).includes(token) ? 'the answer is refused; it repeats the credential' : message;
+}
+
+/** A text that may come from the peer, without the token and not too long. */
+function safeText(text: string, { token }: Peer): string {
+  const safe = redact(text, token);
+  return safe.length > MAX_MESSAGE_LENGTH ? `${safe.slice(0, MAX_MESSAGE_LENGTH)}...` : safe;
+}
+
+/** Why fetch failed: its own message says nothing, the cause does. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { message, cause } = error;
+  const own = message || String((error as { readonly code?: unknown }).code ?? error.name);
+  return cause === undefined ? own : `${own}: ${describe(cause)}`;
+}
+
+/** One signal for the caller's and the clock's end of a call. The caller's may live long, so its listener is removed. */
+function startDeadline(signal: AbortSignal, timeoutMs: number) {
+  const controller = new AbortController();
+  let passed = false;
+  const abort = () => controller.abort(signal.reason);
+  const timer = setTimeout(() => {
+    passed = true;
+    controller.abort();
+  }, timeoutMs);
+  signal.addEventListener('abort', abort, { once: true });
+  return {
+    signal: controller.signal,
+    hasPassed: () => passed,
+    end: () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
+    },
+  };
+}
+
+function checkedPeer(name: string, { url: address, token, allowedHosts = [] }: HttpPeer): Peer {
+  const refuse = (rule: string): never => {
+    throw new IsthmusError('invalidArgument', `peers.${name}.${rule}`);
+  };
+  // The value is not shown: a URL may carry a credential.
+  if (!URL.canParse(address)) return refuse('url is not an absolute URL');
+  const url = new URL(address);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    refuse(`url is of scheme ${url.protocol}, not http: or https:`);
+  if (url.username !== '' || url.password !== '') refuse('url carries a credential: it has a place of its own');
+  for (const host of allowedHosts) {
+    if (!isHost(host)) refuse(`allowedHosts has ${show(host)}: a host is a name or name:port`);
+  }
+  return { name, url, token: checkToken(token, `peers.${name}.token`), allowedHosts };
+}
+
+function checkLimit(name: string, limit: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
+  if (Number.isSafeInteger(limit) && limit >= least && limit <= most) return;
+  throw new IsthmusError('invalidArgument', `${name} is ${show(limit)}: must be an integer of ${least}..${most}`);
 }

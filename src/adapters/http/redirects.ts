@@ -19,7 +19,7 @@ export function redirectTarget(
 ): URL | string {
   if (status !== 307 && status !== 308) return `redirect ${status} is not followed: only 307 and 308 keep the method`;
   if (location === null) return `redirect ${status} without a location`;
-  if (!URL.canParse(location, from)) return `redirect ${status} to what is no URL`;
+  if (!URL.canParse(location, from.href)) return `redirect ${status} to what is no URL`;
   const target = new URL(location, from);
   if (target.protocol !== 'https:' && target.protocol !== from.protocol) {
     return `redirect ${status} from ${from.protocol} to ${target.protocol} is not followed`;
@@ -30,7 +30,12 @@ export function redirectTarget(
 }
 
 /** A configured host as the URL of the same scheme spells it: lower case, the scheme's own port left out. */
-function hostOf(host: string, { protocol }: URL): string | undefined {
-  const address = `${protocol}//${host}`;
-  return URL.canParse(address) ? new URL(address).host : undefined;
+function hostOf(host: string, { protocol }: URL): string {
+  return new URL(`${protocol}//${host}`).host;
+}
+
+/** True for `name` or `name:port` and nothing more. */
+export function isHost(text: string): boolean {
+  if (/[/?#@\\]/.test(text) || !URL.canParse(`http://${text}`)) return false;
+  return new URL(`http://${text}`).host !== '';
 }

@@ -1,1 +1,2 @@
+export { MemoryPeers } from './peers.js';
 export { MemoryTopic, type MemoryTopicOptions } from './topic.js';

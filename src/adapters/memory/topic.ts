@@ -5,9 +5,26 @@
 import { DedupWindow } from '../../dedup/index.js';
 import { type EntryBuffers, joinBuffers, type SourcePosition } from '../../entry/index.js';
 import { IsthmusError, show } from '../../errors.js';
-import { findActiveSegment, type Layout, type Segment } from '../../layout/index.js';
+import {
+  findActiveSegment,
+  type Layout,
+  mergeSegments,
+  type Operation,
+  rebucketSegment,
+  type Segment,
+  splitSegment,
+} from '../../layout/index.js';
 import { Notifier } from '../../notifier.js';
-import type { EntrySource, RemoteTopic, StoredEntry } from '../../ports/index.js';
+import type {
+  AtomicSegmentHost,
+  EntrySource,
+  LayoutReader,
+  LayoutStore,
+  PlanningSegmentHost,
+  RemoteTopic,
+  StoredEntry,
+} from '../../ports/index.js';
+import { equalWidthSplits } from '../../ring/index.js';
 
 export interface MemoryTopicOptions {
   /** The name of the cluster that the topic lies on. */
@@ -20,7 +37,9 @@ export interface MemoryTopicOptions {
 /** What a topic keeps of one segment. */
 interface SegmentLog {
   readonly entries: StoredEntry[];
-  readonly window: DedupWindow;
+  /** Set when the segment enters the record: by then its parents take no more sends. */
+  window: DedupWindow;
+  sealed: boolean;
   /** Entries acknowledged, by remote cluster. */
   readonly acknowledged: Map<string, number>;
 }
@@ -49,13 +68,96 @@ export class MemoryTopic {
   /** Applies a layout mutation: new segments begin with what their parents' windows know (R13), sealed ones take no more writes. */
   change(mutation: (layout: Layout) => Layout): void {
     const next = mutation(this.current);
-    if (next === this.current) return;
-    for (const { segmentId, parentIds } of next.segments.values()) {
-      if (!this.logs.has(segmentId)) this.logs.set(segmentId, newLog(DedupWindow.inherit(this.parents(parentIds))));
+    if (next !== this.current) this.record(next);
+  }
+
+  private record(next: Layout): void {
+    for (const { segmentId, parentIds, state } of next.segments.values()) {
+      let log = this.logs.get(segmentId);
+      if (log === undefined) {
+        log = newLog(new DedupWindow());
+        this.logs.set(segmentId, log);
+      }
+      if (!this.current.segments.has(segmentId)) log.window = DedupWindow.inherit(this.parents(parentIds));
+      log.sealed = state === 'sealed';
     }
-    for (const segmentId of this.logs.keys()) if (!next.segments.has(segmentId)) this.logs.delete(segmentId);
+    for (const segmentId of this.current.segments.keys()) {
+      if (!next.segments.has(segmentId)) this.logs.delete(segmentId);
+    }
     this.current = next;
     this.notifier.wake();
+  }
+
+  /** The topic as a host whose layout a controller writes. */
+  layoutHost(): { readonly store: LayoutStore; readonly segments: AtomicSegmentHost } {
+    return {
+      store: {
+        ...this.layoutReader(),
+        commit: async (expectedEpoch, layout) => {
+          if (this.current.epoch !== expectedEpoch) return { type: 'conflict' };
+          this.record(layout);
+          return { type: 'committed' };
+        },
+      },
+      segments: {
+        supports: { atomicLayoutChange: true },
+        list: async () => [...this.logs].map(([segmentId, { sealed }]) => ({ segmentId, sealed })),
+        create: async (segments) => {
+          for (const { segmentId } of segments) {
+            if (!this.logs.has(segmentId)) this.logs.set(segmentId, newLog(new DedupWindow()));
+          }
+        },
+        seal: async (segmentIds) => {
+          for (const segmentId of segmentIds) this.log(segmentId).sealed = true;
+          this.notifier.wake();
+        },
+        delete: async (segmentIds) => {
+          for (const segmentId of segmentIds) if (!this.current.segments.has(segmentId)) this.logs.delete(segmentId);
+        },
+      },
+    };
+  }
+
+  /** The topic as a host that only has the operations of an unmodified Pulsar broker (C22). */
+  planningHost(maxBuckets = 1024): { readonly store: LayoutReader; readonly segments: PlanningSegmentHost } {
+    const now = () => this.current.active.reduce((latest, { createdAtMs }) => Math.max(latest, createdAtMs), 0);
+    const perform = (operation: Operation): Layout => {
+      switch (operation.type) {
+        case 'split':
+          return splitSegment(this.current, operation.segmentId, { bucketPolicy: 'divide', nowMs: now() });
+        case 'merge':
+          return mergeSegments(this.current, operation.leftId, operation.rightId, {
+            bucketPolicy: 'sum',
+            nowMs: now(),
+          });
+        case 'rebucket':
+          return rebucketSegment(this.current, operation.segmentId, equalWidthSplits(operation.buckets), {
+            nowMs: now(),
+          });
+      }
+    };
+    return {
+      store: this.layoutReader(),
+      segments: {
+        supports: { atomicLayoutChange: false, explicitBoundary: false, unequalBuckets: false, maxBuckets },
+        perform: async (operation) => {
+          try {
+            this.record(perform(operation));
+            return { type: 'performed', layout: this.current };
+          } catch (error) {
+            if (!(error instanceof IsthmusError)) throw error;
+            return { type: 'failed', reason: error.message };
+          }
+        },
+      },
+    };
+  }
+
+  private layoutReader(): LayoutReader {
+    return {
+      load: async () => this.current,
+      watch: (signal) => this.layouts(signal, (layout) => layout),
+    };
   }
 
   /** The active segment for a place on the segment ring: where a producer sends. */
@@ -65,7 +167,7 @@ export class MemoryTopic {
 
   /** Stores a local producer's entry and returns its position, or `sealed` when the segment takes no more writes. */
   append(segmentId: number, buffers: EntryBuffers): SourcePosition | 'sealed' {
-    if (this.segment(segmentId).state === 'sealed') return 'sealed';
+    if (this.isSealed(segmentId)) return 'sealed';
     this.checkSize(buffers);
     return this.store(segmentId, buffers);
   }
@@ -113,8 +215,7 @@ export class MemoryTopic {
       maxEntryBytes: this.maxEntryBytes,
       layouts: (signal) => this.layouts(signal, ({ epoch, active }) => ({ cluster: this.cluster, epoch, active })),
       send: async (segmentId, { sourceSegmentId, position, previous, lowestHash, buffers }) => {
-        const segment = this.current.segments.get(segmentId);
-        if (segment === undefined || segment.state === 'sealed') return { type: 'sealed' };
+        if (!this.current.segments.has(segmentId) || this.isSealed(segmentId)) return { type: 'sealed' };
         this.checkSize(buffers);
         const producer = `pulsar.repl.${sourceCluster}.${sourceSegmentId}`;
         const answer = this.log(segmentId).window.offer(producer, { position, previous, lowestHash });
@@ -149,6 +250,11 @@ export class MemoryTopic {
     });
   }
 
+  /** Sealed behind the record already, or by it. */
+  private isSealed(segmentId: number): boolean {
+    return this.segment(segmentId).state === 'sealed' || this.log(segmentId).sealed;
+  }
+
   private segment(segmentId: number): Segment {
     const segment = this.current.segments.get(segmentId);
     if (segment === undefined) throw unknownSegment(segmentId);
@@ -174,7 +280,7 @@ export class MemoryTopic {
 }
 
 function newLog(window: DedupWindow): SegmentLog {
-  return { entries: [], window, acknowledged: new Map() };
+  return { entries: [], window, sealed: false, acknowledged: new Map() };
 }
 
 function unknownSegment(segmentId: number): IsthmusError {
