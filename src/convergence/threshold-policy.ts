@@ -140,8 +140,8 @@ function coldBoundaries(evaluation: Evaluation, action: Action | undefined): num
   const { settings, view, active } = evaluation;
   let spareSegments = active.length - settings.minSegments;
   if (spareSegments <= 0) return [];
-  const buckets = totalBuckets(active);
-  let spareBuckets = buckets - Math.min(bucketConsumers(view), buckets);
+  // Negative when there are more consumers than buckets: then nothing may go, since every merge costs a bucket or more.
+  let spareBuckets = totalBuckets(active) - bucketConsumers(view);
   const marked: number[] = [];
   for (const pair of markablePairs(evaluation, action)) {
     const lostBuckets = bucketsOf(pair.left) + bucketsOf(pair.right) - pair.mergedBuckets;

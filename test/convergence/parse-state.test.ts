@@ -54,7 +54,7 @@ describe('reading a peer state', () => {
         expect(parsePeerState(throughJson(json))).toEqual(state);
         expect(throughJson(formatPeerState(parsePeerState(json)))).toEqual(json);
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
@@ -225,7 +225,7 @@ describe('reading the messages of the exchange', () => {
         }
         expect(parsePeerState(throughJson(formatPeerState(read)))).toEqual(read);
       }),
-      { numRuns: 1000 },
+      { numRuns: 400 },
     );
   });
 });

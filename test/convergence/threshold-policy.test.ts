@@ -217,6 +217,12 @@ describe('rule A: more consumers than segments (PIP-483, PIP-486)', () => {
     expect(told(decide({ layout, consumers: 10 }, { maxSegments: 4 }))).toBe('rebucket 1,2,3 to 4 at-max-segments');
   });
 
+  it('A2 not while the buckets suffice, however unevenly they lie', () => {
+    const layout = rebucketSegment(createLayout({ segments: 2, buckets: 1, nowMs }), 0, equalWidthSplits(3), { nowMs });
+    expect(told(decide({ layout, consumers: 4 }))).toBe('none');
+    expect(told(decide({ layout, consumers: 5 }))).toBe('rebucket 1,2 to 4 below-split-rate-floor');
+  });
+
   it('A2, C12: a segment whose list joined with the target exceeds the limit is left as it is', () => {
     const layout = createLayout({ segments: 1, buckets: 3, nowMs });
     const to4 = 'rebucket 0 to 4 below-split-rate-floor';
