@@ -6,6 +6,7 @@
 import type { HostCapabilities, Layout, Operation, Shape } from '../layout/index.js';
 import type { HashRange } from '../ring/index.js';
 import type { ExchangeResult } from './exchange.js';
+import type { ShapeDifference } from './next-shape.js';
 import type { Caps, ColdMarks, PeerState } from './peer-state.js';
 import type { PolicyDecision } from './policy.js';
 
@@ -73,8 +74,13 @@ export interface ControllerState {
   readonly layout: Layout;
   /** The shape that the host is being brought to, step by step (C22); undefined when the layout is the statement. */
   readonly goal?: Shape;
-  /** What the policy or the operator wants added, until the stated shape has it. */
-  readonly wish?: Shape;
+  /**
+   * The boundaries that the policy or the operator wants added, until the stated shape has them. Only those: a whole
+   * shape would bring back what was merged meanwhile, and the lists that a host passes through on its way.
+   */
+  readonly wish?: ShapeDifference;
+  /** The operation last asked of a host without atomic changes: when its effect is seen, it is nobody else's (C22). */
+  readonly performing?: Operation;
   readonly revision: number;
   readonly nextPushId: number;
   readonly peers: ReadonlyMap<string, PeerRecord>;

@@ -8,19 +8,30 @@ import { IsthmusError, show } from '../errors.js';
 import {
   applyShape,
   boundariesOf,
+  type Cell,
   equalShapes,
   goalShape,
-  isAtLeastAsFine,
   joinShapes,
   type Layout,
+  type Operation,
   planOperations,
   rebucketSegment,
+  type Segment,
   type Shape,
   shapeOf,
   siblingBoundaries,
   splitSegment,
 } from '../layout/index.js';
-import { equalBoundaries, equalWidthSplits, overlaps, unionBoundaries } from '../ring/index.js';
+import {
+  equalBoundaries,
+  equalRanges,
+  equalWidthSplits,
+  FULL_RANGE,
+  midpoint,
+  overlaps,
+  RING_END,
+  unionBoundaries,
+} from '../ring/index.js';
 import { effectiveCaps } from './caps.js';
 import type {
   ControllerEffect,
@@ -33,9 +44,9 @@ import type {
   PeerRecord,
 } from './controller-state.js';
 import type { ExchangeResult } from './exchange.js';
-import { bucketMarksIn, equalMarks, standingMarks, uniteMarks, without } from './marks.js';
-import { DEFAULT_BUCKET_LIMIT, type NextShape, nextShape } from './next-shape.js';
-import { type ColdMarks, isNewer, NO_MARKS, type PeerState, PROTOCOL_VERSION } from './peer-state.js';
+import { both, equalMarks, marksDownTo, standingMarks, uniteMarks, without, withoutMarks } from './marks.js';
+import { DEFAULT_BUCKET_LIMIT, type NextShape, nextShape, type ShapeDifference, withAdded } from './next-shape.js';
+import { type Caps, type ColdMarks, isNewer, NO_MARKS, type PeerState, PROTOCOL_VERSION } from './peer-state.js';
 import type { PolicyDecision } from './policy.js';
 
 /** What a leader begins with. */
@@ -196,17 +207,19 @@ class Turn {
 
   /** Computes the next shape and asks for the next change towards it, or closes what waited for the last one. */
   settle(): void {
-    const { isChanging, changeRetryAtMs, wish } = this.s;
-    if (isChanging) return;
-    if (wish !== undefined && isAtLeastAsFine(statedShape(this.s), wish)) this.set({ wish: undefined });
+    if (this.s.isChanging) return;
+    const stated = statedShape(this.s);
+    this.dropFallenMarks(stated);
+    if (this.s.wish !== undefined && withAdded(stated, this.s.wish) === stated) this.set({ wish: undefined });
     const next = this.next();
     this.noteLeftOut(next);
     this.noteDivergence();
-    if (changeRetryAtMs !== undefined) {
+    if (this.s.changeRetryAtMs !== undefined) {
       return this.answerAll({ code: 'failed', message: 'the last change of the layout failed and is tried again' });
     }
     if (this.change(next)) return;
-    this.dropFallenMarks();
+    // A plan that ended short of its goal leaves the layout as the statement, which may want something else (C22).
+    if (!equalShapes(stated, statedShape(this.s))) return this.settle();
     this.answerAll();
   }
 
@@ -214,11 +227,13 @@ class Turn {
     const { options, wish } = this.s;
     const peers = heardStates(this.s);
     const local = statedShape(this.s);
+    const marks = localMarks(this.s);
     const foldLimit =
       options.foldLimit ?? peers.reduce((sum, { caps }) => sum + caps.maxSegments, options.caps.maxSegments);
     return nextShape({
-      local: wish === undefined ? local : joinShapes(local, wish),
-      localMarks: localMarks(this.s),
+      local: wish === undefined ? local : withAdded(local, wish),
+      // What is asked for is demanded, whatever a mark says.
+      localMarks: wish === undefined ? marks : withoutMarks(marks, wish),
       base: this.s.layout.base,
       peers,
       unheard: unheardPeers(this.s),
@@ -242,11 +257,12 @@ class Turn {
     const { operations } = planOperations(layout, next.shape, options.operations, { base: next.base });
     const [operation] = operations;
     if (operation === undefined) {
-      // At the end of a plan the layout as reached is what the cluster states (C22).
-      this.set({ goal: undefined });
+      // At the end of a plan the layout as reached is what the cluster states (C22); a wish out of reach is over.
+      this.set({ goal: undefined, wish: undefined, performing: undefined });
       return false;
     }
-    this.set({ isChanging: true, goal: next.shape });
+    // From here on the goal carries the wish.
+    this.set({ isChanging: true, goal: next.shape, wish: undefined, performing: operation });
     this.noteMerges(next);
     this.effects.push({ type: 'perform', operation });
     return true;
@@ -276,14 +292,20 @@ class Turn {
     }
   }
 
-  private dropFallenMarks(): void {
-    const { manualMarks } = this.s;
+  /** Marks fall for good, so that none comes back with its boundary: whoever made it has to make it again (C11). */
+  private dropFallenMarks(shape: Shape): void {
+    const { policyMarks, manualMarks } = this.s;
+    const base = joinedBase(this.s);
+    if (policyMarks !== undefined) this.set({ policyMarks: standingMarks(policyMarks, shape, base).marks });
     if (manualMarks === NO_MARKS) return;
-    const shape = statedShape(this.s);
-    const { marks, dropped } = standingMarks(manualMarks, shape, joinedBase(this.s));
-    // A mark whose boundary is gone has taken effect; one whose boundary stands has fallen (C11).
-    const fallen = dropped.filter((boundary) => boundariesOf(shape).includes(boundary));
+    const { marks, dropped } = standingMarks(manualMarks, shape, base);
+    // A mark whose boundary is gone has taken effect; one whose boundary stands has fallen.
+    const fallen = both(dropped, boundariesOf(shape));
     if (fallen.length > 0) this.report({ type: 'markDropped', boundaries: fallen });
+    this.setManualMarks(marks);
+  }
+
+  private setManualMarks(marks: ColdMarks): void {
     this.set({ manualMarks: marks.segments.length + marks.buckets.length === 0 ? NO_MARKS : marks });
   }
 
@@ -301,15 +323,12 @@ class Turn {
     this.settle();
   }
 
+  /** The change that was asked for is made; a host without atomic changes may have let others in before it. */
   private committed(layout: Layout): void {
     const { seenLayout } = this.s;
-    this.set({
-      layout,
-      isChanging: false,
-      changeAttempts: 0,
-      changeRetryAtMs: undefined,
-      seenLayout: undefined,
-    });
+    if (layout.epoch === this.s.layout.epoch + 1) this.set({ layout });
+    else this.adopt(layout);
+    this.set({ isChanging: false, changeAttempts: 0, changeRetryAtMs: undefined, seenLayout: undefined });
     // What was seen while the change was under way may be a commit that came after it.
     if (seenLayout !== undefined && seenLayout.epoch > layout.epoch) this.adopt(seenLayout);
     this.settle();
@@ -317,8 +336,12 @@ class Turn {
 
   /** Takes a layout that somebody else made; a goal on the way takes over what they did (C22). */
   private adopt(layout: Layout): void {
-    const goal = alteredGoal(statedShape(this.s), shapeOf(this.s.layout), shapeOf(layout));
-    this.set({ layout, ...(this.s.options.operations === undefined ? {} : { goal }) });
+    const { layout: before, options, performing } = this.s;
+    if (options.operations === undefined) return this.set({ layout });
+    // One whose epoch went back is no continuation: the topic was recreated, or restored.
+    const isNext = layout.epoch >= before.epoch;
+    const goal = isNext ? alteredGoal(statedShape(this.s), before, layout, performing) : goalShape(layout);
+    this.set({ layout, goal });
   }
 
   private changeFailed(reason: string, layout: Layout, random: number): void {
@@ -327,7 +350,7 @@ class Turn {
     this.set({ isChanging: false, seenLayout: undefined });
     if (isOther) return this.settle();
     const { retryInitialMs, retryMaxMs } = this.s.options;
-    const wait = random * Math.min(retryMaxMs, retryInitialMs * 2 ** this.s.changeAttempts);
+    const wait = Math.ceil(random * Math.min(retryMaxMs, retryInitialMs * 2 ** this.s.changeAttempts));
     this.set({ changeAttempts: this.s.changeAttempts + 1, changeRetryAtMs: this.nowMs + wait });
     this.answerAll({ code: 'failed', message: `the layout could not be changed: ${reason}` });
   }
@@ -338,9 +361,7 @@ class Turn {
     const { term } = this.s;
     const record = this.s.peers.get(from);
     if (record === undefined || state.cluster !== from) {
-      const message = `${show(from)} is not in the replication set of this topic`;
-      this.effects.push({ type: 'answer', requestId, result: { error: { code: 'notMember', message } } });
-      return;
+      return this.refuseStranger(requestId, from);
     }
     if (term !== undefined && state.receiverTerm !== term) {
       // Not folded, not remembered, not counted as heard: it may undo a merge that its sender has not heard of (C18).
@@ -350,12 +371,15 @@ class Turn {
     }
     // It can be reached again, so a push that waits need not wait longer.
     this.setPeer(from, { unsupported: false, attempts: 0, retryAtMs: undefined });
-    if (!this.learn(record.cluster, state)) {
-      this.answer(requestId, from);
-      return;
-    }
+    this.learn(record.cluster, state);
+    // A repeated push waits as the first one does: an answer says that the fold is committed (C15).
     this.set({ waiting: [...this.s.waiting, { requestId, peer: from }] });
     this.settle();
+  }
+
+  private refuseStranger(requestId: number, cluster: string): void {
+    const message = `${show(cluster)} is not in the replication set of this topic`;
+    this.effects.push({ type: 'answer', requestId, result: { error: { code: 'notMember', message } } });
   }
 
   /** Keeps a peer's state if it is newer; true when it is. */
@@ -392,7 +416,7 @@ class Turn {
       if (result.error.code === 'wrongTerm' && record.attempts === 0) this.setPeer(peer, { attempts: 1 });
       else this.retryLater(peer, random);
     }
-    if (learnt) this.settle();
+    if (learnt || record.unsupported) this.settle();
   }
 
   private pushFailed(event: Extract<ControllerEvent, { type: 'pushFailed' }>): void {
@@ -400,7 +424,7 @@ class Turn {
     const record = this.s.peers.get(peer);
     if (record?.inFlight?.pushId !== pushId) return;
     this.setPeer(peer, { inFlight: undefined, dirty: true, lastError: reason });
-    if (!unsupported) return this.retryLater(peer, random);
+    if (!unsupported && !record.unsupported) return this.retryLater(peer, random);
     // Asked again on the anti-entropy timer; until then it counts neither as unheard nor by its caps (C19).
     this.setPeer(peer, { unsupported: true, dirty: false, attempts: 0, retryAtMs: undefined });
     if (!record.unsupported) this.settle();
@@ -410,7 +434,7 @@ class Turn {
   private retryLater(peer: string, random: number): void {
     const { retryInitialMs, retryMaxMs } = this.s.options;
     const attempts = (this.s.peers.get(peer)?.attempts ?? 0) + 1;
-    const wait = random * Math.min(retryMaxMs, retryInitialMs * 2 ** (attempts - 1));
+    const wait = Math.ceil(random * Math.min(retryMaxMs, retryInitialMs * 2 ** (attempts - 1)));
     this.setPeer(peer, { attempts, retryAtMs: this.nowMs + wait });
   }
 
@@ -467,7 +491,9 @@ class Turn {
   private changeMembers(members: readonly string[]): void {
     const { peers } = this.s;
     const kept = members.map((cluster) => [cluster, peers.get(cluster) ?? newRecord(cluster, this.nowMs)] as const);
-    this.set({ peers: new Map(kept), waiting: this.s.waiting.filter(({ peer }) => members.includes(peer)) });
+    const { waiting } = this.s;
+    for (const { requestId, peer } of waiting) if (!members.includes(peer)) this.refuseStranger(requestId, peer);
+    this.set({ peers: new Map(kept), waiting: waiting.filter(({ peer }) => members.includes(peer)) });
     this.settle();
   }
 
@@ -475,34 +501,29 @@ class Turn {
 
   private decided({ action, coldMarks }: PolicyDecision): void {
     this.set({ policyMarks: coldMarks });
-    const wish = action === undefined ? undefined : this.allowed(action);
-    if (wish !== undefined) this.set({ wish });
+    if (action !== undefined) this.act(action);
     this.settle();
   }
 
-  /** The shape that a policy's action leads to, if the caps and the silence of peers allow it now. */
-  private allowed(action: NonNullable<PolicyDecision['action']>): Shape | undefined {
-    const { layout, options, peers, isChanging } = this.s;
+  /** Takes up a policy's action, if the caps and the silence of peers allow it now. */
+  private act(action: NonNullable<PolicyDecision['action']>): void {
+    const { layout, options, peers, isChanging, goal, wish: asked } = this.s;
     // The policy decides again on the layout as it then is.
-    if (isChanging || this.s.goal !== undefined) return undefined;
+    if (isChanging || goal !== undefined || asked !== undefined) return;
     const silent = unheardPeers(this.s).filter(
       (cluster) => this.nowMs < (peers.get(cluster)?.sinceMs ?? 0) + options.peerSilenceGraceMs,
     );
-    if (silent.length > 0) {
-      this.report({ type: 'deferred', action: action.type, unheard: silent });
-      return undefined;
-    }
-    const { caps } = effectiveCaps(options.caps, heardStates(this.s));
-    const wish = withAction(layout, action, this.nowMs);
+    if (silent.length > 0) return this.report({ type: 'deferred', action: action.type, unheard: silent });
     const before = shapeOf(layout);
-    const tooMany = wish.cells.length > caps.maxSegments && wish.cells.length > before.cells.length;
-    const tooFine = action.type === 'rebucket' && action.buckets > caps.maxEntryBucketsPerSegment;
-    if (tooMany || tooFine) {
-      this.report({ type: 'capped', action: action.type });
-      return undefined;
-    }
+    const wish = wishOf(layout, action);
+    const after = withAdded(before, wish);
+    if (after === before) return;
+    const { caps } = effectiveCaps(options.caps, heardStates(this.s));
+    const isBeyond =
+      action.type === 'split' ? after.cells.length > caps.maxSegments : isBeyondBuckets(before, after, caps);
+    if (isBeyond) return this.report({ type: 'capped', action: action.type });
     this.set(action.type === 'split' ? { lastSplitAtMs: this.nowMs } : { lastRebucketAtMs: this.nowMs });
-    return wish;
+    this.set({ wish });
   }
 
   private operate(operation: ManualOperation): void {
@@ -511,9 +532,10 @@ class Turn {
     switch (operation.type) {
       case 'split': {
         const { segmentId, at } = operation;
-        const split = splitSegment(layout, segmentId, { nowMs: this.nowMs, ...(at === undefined ? {} : { at }) });
+        // Refuses what is no active segment, and what does not lie inside it.
+        splitSegment(layout, segmentId, { nowMs: this.nowMs, ...(at === undefined ? {} : { at }) });
         this.set({ lastSplitAtMs: this.nowMs });
-        return this.wish(shapeOf(split));
+        return this.ask(splitWish(layout.segments.get(segmentId) as Segment, at));
       }
       case 'merge': {
         const { boundary } = operation;
@@ -527,31 +549,42 @@ class Turn {
         this.set({ manualMarks: { ...manualMarks, segments } });
         return this.settle();
       }
-      case 'rebucket': {
-        const { segmentId, splits } = operation;
-        const present = layout.segments.get(segmentId)?.entryBucketSplits ?? [];
-        // Refuses what is no active segment, no list of boundaries, or no change.
-        const changed = shapeOf(rebucketSegment(layout, segmentId, splits, { nowMs: this.nowMs }));
-        const { range } = layout.segments.get(segmentId) as { range: { start: number; end: number } };
-        const fewer = bucketMarksIn(shape, range, without(present, splits));
-        const marks = { segments: [], buckets: fewer };
-        this.set({ manualMarks: uniteMarks(manualMarks, marks, shape), lastRebucketAtMs: this.nowMs });
-        return this.wish(changed);
-      }
+      case 'rebucket':
+        return this.rebucket(operation.segmentId, operation.splits);
       case 'withdraw': {
-        const kept =
+        this.setManualMarks(
           'boundary' in operation
             ? { ...manualMarks, segments: without(manualMarks.segments, [operation.boundary]) }
-            : { ...manualMarks, buckets: manualMarks.buckets.filter(({ range }) => !overlaps(range, operation.range)) };
-        this.set({ manualMarks: kept.segments.length + kept.buckets.length === 0 ? NO_MARKS : kept });
+            : { ...manualMarks, buckets: manualMarks.buckets.filter(({ range }) => !overlaps(range, operation.range)) },
+        );
         return this.settle();
       }
     }
   }
 
+  /** What is new in the list is asked for, what is missing from it is marked, what it names is no longer (C12). */
+  private rebucket(segmentId: number, splits: readonly number[]): void {
+    const { layout, manualMarks } = this.s;
+    const shape = statedShape(this.s);
+    const segment = layout.segments.get(segmentId);
+    const range = segment?.range ?? FULL_RANGE;
+    const wish = { segments: [], buckets: [{ range, boundaries: splits }] };
+    const isListed = segment?.state === 'active' && equalBoundaries(segment.entryBucketSplits, splits);
+    const marks = isListed ? marksDownTo(manualMarks, shape, range, splits) : undefined;
+    if (marks === undefined || (equalMarks(marks, manualMarks) && withAdded(shape, wish) === shape)) {
+      // Refuses what is no active segment, no list of boundaries, or no change.
+      rebucketSegment(layout, segmentId, splits, { nowMs: this.nowMs });
+    }
+    this.setManualMarks(marks ?? marksDownTo(manualMarks, shape, range, splits));
+    this.set({ lastRebucketAtMs: this.nowMs });
+    this.ask(wish);
+  }
+
   /** What the operator asks for is kept until the layout has it, whatever is under way or fails meanwhile. */
-  private wish(shape: Shape): void {
-    this.set({ wish: this.s.wish === undefined ? shape : joinShapes(this.s.wish, shape), changeRetryAtMs: undefined });
+  private ask(wish: ShapeDifference): void {
+    const { segments, buckets } = this.s.wish ?? { segments: [], buckets: [] };
+    const joined = { segments: unionBoundaries(segments, wish.segments), buckets: [...buckets, ...wish.buckets] };
+    this.set({ wish: joined, changeRetryAtMs: undefined });
     this.settle();
   }
 
@@ -559,6 +592,8 @@ class Turn {
 
   private tick(): void {
     const { antiEntropyAtMs, options, changeRetryAtMs } = this.s;
+    // The timer has fired, perhaps a little early: whatever is still to come needs a new one.
+    this.set({ wakeAtMs: undefined });
     if (antiEntropyAtMs <= this.nowMs) {
       this.set({ antiEntropyAtMs: this.nowMs + options.antiEntropyMs });
       // Another leader's commit may be unseen, so the layout is read before it is told (C16).
@@ -616,27 +651,43 @@ function sameStatement(a: PeerStatement, b: PeerStatement): boolean {
   );
 }
 
-function withAction(layout: Layout, action: NonNullable<PolicyDecision['action']>, nowMs: number): Shape {
-  if (action.type === 'split') return shapeOf(splitSegment(layout, action.segmentId, { nowMs }));
-  const splits = equalWidthSplits(action.buckets);
-  const chosen = new Set(action.segmentIds);
+/** The boundaries that a policy's action adds. A segment that is gone meanwhile, or cannot be cut, adds none. */
+function wishOf(layout: Layout, action: NonNullable<PolicyDecision['action']>): ShapeDifference {
+  const ids = action.type === 'split' ? [action.segmentId] : action.segmentIds;
+  const segments = ids.flatMap((id) => layout.active.find(({ segmentId }) => segmentId === id) ?? []);
+  if (action.type === 'split') {
+    const [segment] = segments;
+    const canCut = segment !== undefined && segment.range.start < segment.range.end;
+    return canCut ? splitWish(segment, undefined) : { segments: [], buckets: [] };
+  }
   // A local rebucket joins its list and never replaces it (C12).
-  return {
-    cells: layout.active.map(({ segmentId, range, entryBucketSplits }) => ({
-      range,
-      entryBucketSplits: chosen.has(segmentId) ? unionBoundaries(entryBucketSplits, splits) : entryBucketSplits,
-    })),
-  };
+  const boundaries = equalWidthSplits(action.buckets);
+  return { segments: [], buckets: segments.map(({ range }) => ({ range, boundaries })) };
+}
+
+/** A split asks for its segment's own ends too: if it was merged meanwhile, the cut would not be at a midpoint. */
+function splitWish({ range }: Segment, at: readonly number[] = [midpoint(range)]): ShapeDifference {
+  const ends = [range.start, range.end + 1].filter((end) => end > 0 && end <= RING_END);
+  return { segments: unionBoundaries(ends, at), buckets: [] };
+}
+
+/** True when a list that grows is longer than the caps allow. */
+function isBeyondBuckets(before: Shape, after: Shape, caps: Caps): boolean {
+  return after.cells.some(({ entryBucketSplits: { length } }, i) => {
+    return length >= caps.maxEntryBucketsPerSegment && length > (before.cells[i]?.entryBucketSplits.length ?? 0);
+  });
 }
 
 /**
  * The goal after somebody else has changed the layout on the way: what they cut is cut, what they merged is merged
- * with the lists of both, and bucket boundaries that they made are made (C22).
+ * with the lists of both, and bucket boundaries that they made are made (C22). A merge of the plan itself, which may
+ * be on the way to a cut of its range, is none of theirs.
  */
-function alteredGoal(goal: Shape, before: Shape, after: Shape): Shape {
-  const merged = without(boundariesOf(before), boundariesOf(after));
-  const gone = new Set(merged);
-  const cells: { range: Shape['cells'][number]['range']; entryBucketSplits: readonly number[] }[] = [];
+function alteredGoal(goal: Shape, before: Layout, after: Layout, own: Operation | undefined): Shape {
+  const ownMerge = own?.type === 'merge' ? before.segments.get(own.rightId)?.range.start : undefined;
+  const was = boundariesOf(shapeOf(before)).filter((boundary) => boundary !== ownMerge);
+  const gone = new Set(without(was, boundariesOf(shapeOf(after))));
+  const cells: Cell[] = [];
   for (const cell of goal.cells) {
     const left = gone.has(cell.range.start) ? cells.pop() : undefined;
     cells.push(
@@ -648,19 +699,19 @@ function alteredGoal(goal: Shape, before: Shape, after: Shape): Shape {
           },
     );
   }
-  return joinShapes({ cells }, ownChanges(before, after));
+  return joinShapes({ cells }, madeSince(before, after));
 }
 
-/** The cells of `after` that are new, with their lists; the others without any, so that they add nothing to a join. */
-function ownChanges(before: Shape, after: Shape): Shape {
-  const known = new Map(before.cells.map((cell) => [cell.range.start, cell]));
+/** The active ranges with the lists that somebody made since; the others without any, so that they add nothing to a join. */
+function madeSince(before: Layout, after: Layout): Shape {
   return {
-    cells: after.cells.map((cell) => {
-      const old = known.get(cell.range.start);
-      // A split halves and a merge sums on such hosts: only a rebucket, of the same range, states a list.
-      const isRebucket =
-        old?.range.end === cell.range.end && !equalBoundaries(old.entryBucketSplits, cell.entryBucketSplits);
-      return isRebucket ? cell : { range: cell.range, entryBucketSplits: [] };
+    cells: after.active.map((segment) => {
+      const [parentId, another] = segment.parentIds;
+      const parent = another === undefined && parentId !== undefined ? after.segments.get(parentId) : undefined;
+      // A split halves and a merge sums on such hosts: only a rollover states a list.
+      const isNew = segment.segmentId >= before.nextSegmentId;
+      const isRollover = parent !== undefined && equalRanges(parent.range, segment.range);
+      return { range: segment.range, entryBucketSplits: isNew && isRollover ? segment.entryBucketSplits : [] };
     }),
   };
 }

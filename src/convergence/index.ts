@@ -30,3 +30,5 @@ export {
 } from './peer-state.js';
 export type { LocalPolicy, PolicyDecision, PolicyView, SegmentLoad } from './policy.js';
 export { type ControllerStatus, compareRanges, controllerStatus, type PeerStatus } from './status.js';
+export { thresholdPolicy } from './threshold-policy.js';
+export { DEFAULT_THRESHOLDS, type ThresholdSettings } from './threshold-settings.js';

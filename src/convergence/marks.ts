@@ -3,7 +3,7 @@
  * between siblings (C11), a bucket boundary while a cell has it.
  */
 import { type Shape, siblingBoundaries } from '../layout/index.js';
-import { covers, equalBoundaries, type HashRange, unionBoundaries } from '../ring/index.js';
+import { covers, equalBoundaries, type HashRange, overlaps, unionBoundaries } from '../ring/index.js';
 import { type BucketMarks, type ColdMarks, NO_MARKS } from './peer-state.js';
 
 /** The boundaries of sorted list `a` that are not in sorted list `b`. Returns `a` itself when that is all of them. */
@@ -92,10 +92,26 @@ export function equalMarks(a: ColdMarks | undefined, b: ColdMarks | undefined): 
   );
 }
 
-/** Marks of bucket boundaries on every cell of a shape that lies in `range`; what a manual rebucket-down states (C12). */
-export function bucketMarksIn(shape: Shape, range: HashRange, boundaries: readonly number[]): readonly BucketMarks[] {
-  return shape.cells.flatMap((cell) => {
-    const cold = covers(range, cell.range) ? both(boundaries, cell.entryBucketSplits) : [];
+/**
+ * The marks after a rebucket of a range to `splits` by hand: what the cells in it have beyond the list is cold, and
+ * what the list names no longer is (C12).
+ */
+export function marksDownTo(marks: ColdMarks, shape: Shape, range: HashRange, splits: readonly number[]): ColdMarks {
+  const named = withoutMarks(marks, { segments: [], buckets: [{ range, boundaries: splits }] });
+  const fewer = shape.cells.flatMap((cell) => {
+    const cold = covers(range, cell.range) ? without(cell.entryBucketSplits, splits) : [];
     return cold.length === 0 ? [] : [{ range: cell.range, boundaries: cold }];
   });
+  return uniteMarks(named, { segments: [], buckets: fewer }, shape);
+}
+
+/** The marks less those of boundaries that are wanted. */
+export function withoutMarks(marks: ColdMarks, wanted: ColdMarks): ColdMarks {
+  const buckets = marks.buckets.flatMap((mark) => {
+    const boundaries = wanted.buckets
+      .filter(({ range }) => overlaps(range, mark.range))
+      .reduce((left, { boundaries: named }) => without(left, named), mark.boundaries);
+    return boundaries.length === 0 ? [] : [{ range: mark.range, boundaries }];
+  });
+  return { segments: without(marks.segments, wanted.segments), buckets };
 }

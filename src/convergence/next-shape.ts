@@ -14,7 +14,7 @@ import {
   type Shape,
   siblingBoundaries,
 } from '../layout/index.js';
-import { equalWidthSplits, type HashRange, RING_END, unionBoundaries } from '../ring/index.js';
+import { equalWidthSplits, type HashRange, overlaps, RING_END, unionBoundaries } from '../ring/index.js';
 import { both, MarkSweep, without } from './marks.js';
 import { type BucketMarks, type ColdMarks, NO_MARKS, type PeerState } from './peer-state.js';
 
@@ -68,10 +68,11 @@ export function nextShape(input: NextShapeInput): NextShape {
   let shape = fold(input, peers, peers, base);
   if (!fits(shape, input)) {
     const taken: typeof peers = [];
-    shape = fold(input, peers, taken, base);
+    const alone = fold(input, peers, taken, base);
+    shape = alone;
     for (const peer of peers) {
       const candidate = fold(input, peers, [...taken, peer], base);
-      if (fits(candidate, input)) {
+      if (fits(candidate, input, alone)) {
         taken.push(peer);
         shape = candidate;
       } else {
@@ -209,17 +210,32 @@ function roundUp(cells: readonly Cell[], limit: number): Cell[] {
   });
 }
 
-/** Whether a shape is within the limits, or at least no further beyond them than the local one is already. */
-function fits(shape: Shape, { local, foldLimit, bucketLimit = DEFAULT_BUCKET_LIMIT }: NextShapeInput): boolean {
-  if (shape.cells.length > foldLimit && shape.cells.length > local.cells.length) return false;
+/** Whether a shape is within the limits, or at least no further beyond them than the cluster is by itself. */
+function fits(shape: Shape, { local, foldLimit, bucketLimit = DEFAULT_BUCKET_LIMIT }: NextShapeInput, alone = local) {
+  if (shape.cells.length > foldLimit && shape.cells.length > alone.cells.length) return false;
   let i = 0;
   return shape.cells.every(({ range, entryBucketSplits }) => {
-    while ((local.cells[i] as Cell).range.end < range.start) i++;
+    while ((alone.cells[i] as Cell).range.end < range.start) i++;
     return (
       entryBucketSplits.length < bucketLimit ||
-      entryBucketSplits.length <= (local.cells[i] as Cell).entryBucketSplits.length
+      entryBucketSplits.length <= (alone.cells[i] as Cell).entryBucketSplits.length
     );
   });
+}
+
+/** The shape with these boundaries: new cells inherit their lists, and a list joins those of all cells in its range. */
+export function withAdded(shape: Shape, { segments, buckets }: ShapeDifference): Shape {
+  const starts = [0, ...unionBoundaries(boundariesOf(shape), segments)];
+  let i = 0;
+  const cells = starts.map((start, index) => {
+    const range = { start, end: (starts[index + 1] ?? RING_END + 1) - 1 };
+    while ((shape.cells[i] as Cell).range.end < start) i++;
+    const entryBucketSplits = buckets
+      .filter((added) => overlaps(added.range, range))
+      .reduce((list, added) => unionBoundaries(list, added.boundaries), (shape.cells[i] as Cell).entryBucketSplits);
+    return { range, entryBucketSplits };
+  });
+  return equalShapes({ cells }, shape) ? shape : { cells };
 }
 
 /** What `after` has that `before` lacks, and the reverse, on both rings. */

@@ -12,6 +12,7 @@ import {
   controllerStatus,
   type ExchangeResult,
   effectiveCaps,
+  joinedBase,
   type LocalPolicy,
   type ManualOperation,
   NO_MARKS,
@@ -185,11 +186,12 @@ class TopicController implements LayoutController {
       record.state === undefined || record.unsupported ? [] : [record.state],
     );
     const decision = policy.policy.decide({
-      layout: state.layout,
+      layout: { ...state.layout, base: joinedBase(state) },
       loads,
       consumers,
       caps: effectiveCaps(state.options.caps, heard).caps,
       nowMs,
+      ...(state.policyMarks === undefined ? {} : { standingMarks: state.policyMarks }),
       lastSplitAtMs,
       lastMergeAtMs,
       lastRebucketAtMs,

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import {
@@ -311,6 +312,14 @@ describe('time', () => {
     const reply = channelTo(url).exchange('b', [requestFor('t')], caller.signal);
     setTimeout(() => caller.abort(new Error('leader lost')), 60);
     await expect(reply).rejects.toThrow('leader lost');
+  });
+
+  it('a caller’s signal that outlives many calls keeps no trace of them', async () => {
+    const caller = new AbortController();
+    const channel = channelTo(await peer(recordingHandler()));
+    await channel.exchange('b', [requestFor('t')], caller.signal);
+    await channel.exchange('b', [requestFor('u')], caller.signal);
+    expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
   });
 
   it('a signal that has aborted before: no call', async () => {

@@ -33,7 +33,7 @@ async function respond(
       res.writeHead(405).end();
       return;
     }
-    const response = await handler(requestOf(req, signal));
+    const response = await handler(requestOf(req, res, signal));
     const body = new Uint8Array(await response.arrayBuffer());
     if (res.destroyed) return;
     res.statusCode = response.status;
@@ -45,18 +45,21 @@ async function respond(
   }
 }
 
-function requestOf(req: IncomingMessage, signal: AbortSignal): Request {
+function requestOf(req: IncomingMessage, res: ServerResponse, signal: AbortSignal): Request {
   const { method = 'GET', url = '/', rawHeaders } = req;
   const headers = new Headers();
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) headers.append(rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '');
   const origin = `http://${req.headers.host ?? 'localhost'}`;
   const address = URL.canParse(url, origin) ? new URL(url, origin) : new URL('http://localhost/');
-  const body = method === 'GET' || method === 'HEAD' ? null : bodyOf(req);
+  const body = method === 'GET' || method === 'HEAD' ? null : bodyOf(req, res);
   return new Request(address, { method, headers, body, signal, duplex: 'half' });
 }
 
-/** The body as a stream that takes from the socket only what is asked for. Giving it up leaves the connection alone. */
-function bodyOf(req: IncomingMessage): ReadableStream<Uint8Array> {
+/**
+ * The body as a stream that takes from the socket only what is asked for. Giving it up leaves the connection alone;
+ * once the call is answered, what is left of it is out of reach.
+ */
+function bodyOf(req: IncomingMessage, res: ServerResponse): ReadableStream<Uint8Array> {
   let isOpen = true;
   return new ReadableStream<Uint8Array>(
     {
@@ -73,6 +76,7 @@ function bodyOf(req: IncomingMessage): ReadableStream<Uint8Array> {
         req.on('end', () => settle(() => controller.close()));
         req.on('error', (error) => settle(() => controller.error(error)));
         req.on('close', () => settle(() => controller.error(new Error('the connection was closed'))));
+        res.on('finish', () => settle(() => controller.error(new Error('the request has been answered'))));
         req.pause();
       },
       pull() {
