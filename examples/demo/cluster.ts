@@ -76,5 +76,6 @@ async function listen(server: Server): Promise<Server> {
 }
 
 function urlOf(server: Server | undefined): string {
-  return `http://127.0.0.1:${(server?.address() as AddressInfo).port}/layout-exchange`;
+  const { port } = server?.address() as AddressInfo;
+  return `http://127.0.0.1:${port}/layout-exchange`;
 }
