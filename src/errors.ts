@@ -45,12 +45,12 @@ export class IsthmusError extends Error {
 
 /** Shows an offending value in a message: short, on one line, and safe for values that JSON cannot express. */
 export function show(value: unknown): string {
-  let text: string | undefined;
+  let text: string;
   try {
-    text = JSON.stringify(value, (_, v: unknown) => (typeof v === 'bigint' ? `${v}n` : v));
+    text = JSON.stringify(value, (_, v: unknown) => (typeof v === 'bigint' ? `${v}n` : v)) ?? String(value);
   } catch {
-    text = undefined;
+    // Circular, or nested deeper than the stack.
+    text = `a value of type ${typeof value} that cannot be shown`;
   }
-  text ??= String(value);
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }

@@ -32,6 +32,11 @@
  * *siblings*, the two leaves of one node of a split tree that every cluster computes alike, may merge again
  * (`siblingBoundaries`). Once shapes are equal, everything is verbatim.
  *
+ * Clusters tell each other their states (`PeerState`), and each computes the same next shape from them (`nextShape`):
+ * its own joined with what every peer demands, less what every cluster calls cold. `stepController` is the machine
+ * around that: pushes with retries, answers after the fold, anti-entropy, new leaders, peers that leave. A host that
+ * cannot apply a layout in one mutation gets a plan of splits, merges and rebuckets (`planOperations`).
+ *
  * ## Order, and once
  *
  * A key lies in one bucket of one segment, so its messages stay together through a re-batch, and parts of one entry
@@ -45,12 +50,55 @@
  * ## Rooms
  *
  * From below: `ring` (hashes, ranges, buckets), `entry` (the stored entry), `layout` (the segment DAG, shapes, joins),
- * `dedup`, `rebatch`. They read no clock, no random source, no network and no disk: the same inputs give the same
+ * `dedup`, `rebatch`, `convergence`. They read no clock, no random source, no network and no disk: the same inputs give the same
  * outputs. `isthmus/drivers` runs them against `ports`, the interfaces a host implements; `isthmus/adapters/*` are
  * ready ports; `isthmus/testing` has arbitraries for property tests.
  *
  * @packageDocumentation
  */
+export {
+  type BucketMarks,
+  type CapMismatch,
+  type Caps,
+  type ColdMarks,
+  type ControllerEffect,
+  type ControllerEvent,
+  type ControllerOptions,
+  type ControllerReport,
+  type ControllerStart,
+  type ControllerState,
+  type ControllerStatus,
+  type ControllerStep,
+  controllerStatus,
+  DEFAULT_THRESHOLDS,
+  type ExchangeErrorCode,
+  type ExchangeRequest,
+  type ExchangeResult,
+  effectiveCaps,
+  formatPeerState,
+  isNewer,
+  type LocalPolicy,
+  type ManualOperation,
+  type NextShape,
+  type NextShapeInput,
+  NO_MARKS,
+  nextShape,
+  type PeerRecord,
+  type PeerState,
+  type PeerStatus,
+  type PolicyDecision,
+  type PolicyView,
+  PROTOCOL_VERSION,
+  parseExchangeRequests,
+  parseExchangeResults,
+  parsePeerState,
+  type SegmentLoad,
+  type ShapeDifference,
+  startController,
+  stepController,
+  type ThresholdSettings,
+  thresholdPolicy,
+} from './convergence/index.js';
 export {
   comparePositions,
   type DedupSnapshot,
@@ -124,9 +172,22 @@ export {
   type Unreachable,
 } from './layout/index.js';
 export type {
+  AtomicSegmentHost,
   Clock,
+  CommitResult,
   EntryRead,
   EntrySource,
+  ExchangeHandler,
+  ExchangeReply,
+  HostedSegment,
+  LayoutHost,
+  LayoutReader,
+  LayoutStore,
+  LoadSource,
+  OperationResult,
+  PeerChannel,
+  PlanningSegmentHost,
+  Random,
   RemoteTopic,
   Send,
   SendResult,

@@ -26,6 +26,7 @@ export async function createClusters(layouts: Readonly<Record<string, Layout>>):
   const tokenOf = (from: string, to: string) => token.get(`${from} -> ${to}`) ?? '';
   const controllers = new Map<string, LayoutController>();
   const servers = new Map<string, Server>();
+  const urls = new Map<string, string>();
   for (const cluster of names) {
     const handler = createHttpExchangeHandler({
       cluster,
@@ -34,13 +35,15 @@ export async function createClusters(layouts: Readonly<Record<string, Layout>>):
         names.filter((from) => from !== cluster).map((from) => [from, tokenOf(from, cluster)]),
       ),
     });
-    servers.set(cluster, await listen(createServer(nodeListener(handler))));
+    const server = await listen(createServer(nodeListener(handler)));
+    servers.set(cluster, server);
+    urls.set(cluster, urlOf(server));
   }
   return Object.entries(layouts).map(([name, layout]) => {
     const topic = new MemoryTopic({ cluster: name, layout });
     const peers = names
       .filter((peer) => peer !== name)
-      .map((peer) => [peer, { url: urlOf(servers.get(peer)), token: tokenOf(name, peer) }]);
+      .map((peer) => [peer, { url: urls.get(peer) ?? '', token: tokenOf(name, peer) }]);
     const controller = createLayoutController(
       { host: topic.layoutHost(), channel: createHttpPeerChannel({ cluster: name, peers: Object.fromEntries(peers) }) },
       { cluster: name, topic: TOPIC, members: names, caps: CAPS, term: 1 },
@@ -75,7 +78,7 @@ async function listen(server: Server): Promise<Server> {
   return server;
 }
 
-function urlOf(server: Server | undefined): string {
-  const { port } = server?.address() as AddressInfo;
+function urlOf(server: Server): string {
+  const { port } = server.address() as AddressInfo;
   return `http://127.0.0.1:${port}/layout-exchange`;
 }

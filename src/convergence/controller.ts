@@ -399,6 +399,8 @@ class Turn {
         ? { ...state, coldMarks: standingMarks(known, state.shape, state.base).marks }
         : state;
     this.setPeer(cluster, { state: kept, heardAtMs: this.nowMs, unsupported: false, wentBack: false });
+    // A newer state of a lower epoch is that of a topic recreated or restored, which has acknowledged nothing (C14).
+    if (state.epoch < (record.state?.epoch ?? 0)) this.setPeer(cluster, { ackedEpoch: undefined, dirty: true });
     return true;
   }
 

@@ -20,6 +20,16 @@ export {
   type ShapeDifference,
 } from './next-shape.js';
 export {
+  formatPeerState,
+  isExchangeErrorCode,
+  parseExchangeRequests,
+  parseExchangeResults,
+  parsePeerState,
+  type RefusedTopic,
+  readExchangeRequests,
+  readExchangeResults,
+} from './parse-state.js';
+export {
   type BucketMarks,
   type Caps,
   type ColdMarks,

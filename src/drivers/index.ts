@@ -10,11 +10,8 @@ export {
 export {
   createReplicator,
   type Replicator,
-  type ReplicatorCounters,
   type ReplicatorEvent,
-  type ReplicatorOptions,
   type ReplicatorPorts,
   type ReplicatorStatus,
-  type SegmentStatus,
 } from './replicator.js';
-export type { HoldReason } from './segment.js';
+export type { HoldReason, ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator-state.js';

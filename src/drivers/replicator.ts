@@ -3,14 +3,15 @@
  * and opens a segment only when all its parents have drained (the parent-drain gate). Effects go through the ports;
  * the decisions are those of the rebatch room.
  */
-import type { Codecs, DecodeLimits, SourcePosition } from '../entry/index.js';
+import type { SourcePosition } from '../entry/index.js';
 import { isLegacy, type Layout, type Segment } from '../layout/index.js';
 import type { Clock, EntrySource, RemoteTopic } from '../ports/index.js';
-import type { RemoteLayout, SkipReason } from '../rebatch/index.js';
+import type { RemoteLayout } from '../rebatch/index.js';
 import { systemClock } from './clock.js';
 import { EventStream } from './events.js';
 import { Latest } from './latest.js';
-import { type HoldReason, type SegmentContext, SegmentReplication } from './segment.js';
+import type { HoldReason, ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator-state.js';
+import { type SegmentContext, SegmentReplication } from './segment.js';
 
 /** What a replicator runs on. */
 export interface ReplicatorPorts {
@@ -18,53 +19,6 @@ export interface ReplicatorPorts {
   readonly remote: RemoteTopic;
   /** Default: the clock of this process. */
   readonly clock?: Clock;
-}
-
-/** How a replicator decides. */
-export interface ReplicatorOptions {
-  /** What opens and writes batches on the slow path; see `defaultCodecs`. */
-  readonly codecs: Codecs;
-  /** The topic's message TTL in milliseconds: older entries are skipped and counted. Absent or 0: none are. */
-  readonly ttlMs?: number | undefined;
-  /** See `PathOptions.unkeyedBatches` (R4). */
-  readonly unkeyedBatches?: 'inspect' | 'trust' | undefined;
-  /** See `RebatchOptions.keepCodec` (R8). */
-  readonly keepCodec?: boolean | undefined;
-  readonly limits?: DecodeLimits | undefined;
-  /** Entries of one read; default 100. */
-  readonly maxReadEntries?: number;
-  /** Wait before an unreachable remote is tried again, in milliseconds; default 100. */
-  readonly retryDelayMs?: number;
-}
-
-/** What a replicator has done since it was made. */
-export interface ReplicatorCounters {
-  verbatimEntries: number;
-  verbatimBytes: number;
-  /** Source entries that were re-batched. */
-  rebatchedEntries: number;
-  /** What they became. */
-  parts: number;
-  rebatchedBytes: number;
-  /** Batches opened to look for keys (R4). */
-  inspected: number;
-  /** Sends that the remote had stored already. */
-  duplicates: number;
-  /** Entries passed without a send, by reason; `operator` counts those that `skip` let pass. */
-  skipped: { [reason in SkipReason | 'operator']?: number };
-  /** Times that an entry was held, by reason. */
-  held: { [reason in HoldReason]?: number };
-}
-
-/** One source segment's place on its way to the remote. */
-export interface SegmentStatus {
-  readonly segmentId: number;
-  readonly state: 'waitingForParents' | 'reading' | 'sending' | 'held' | 'unavailable' | 'drained' | 'failed';
-  /** The last acknowledged position. */
-  readonly cursor?: SourcePosition;
-  readonly held?: { readonly position: SourcePosition; readonly reason: HoldReason; readonly message: string };
-  /** What ended a failed segment: a defect of an adapter, since failures of the outside world are not errors. */
-  readonly error?: unknown;
 }
 
 export interface ReplicatorStatus {

@@ -10,7 +10,7 @@ import {
   restamp,
   type SourcePosition,
 } from '../entry/index.js';
-import { IsthmusError, type IsthmusErrorCode } from '../errors.js';
+import { IsthmusError } from '../errors.js';
 import type { EntrySource, RemoteTopic, SendResult, StoredEntry } from '../ports/index.js';
 import {
   choosePath,
@@ -22,13 +22,7 @@ import {
   type SourceSegment,
 } from '../rebatch/index.js';
 import type { Latest } from './latest.js';
-import type { ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator.js';
-
-/** Why an entry is held (R5): neither sent wrong nor dropped, until the layout changes or an operator skips it. */
-export type HoldReason = Extract<
-  IsthmusErrorCode,
-  'malformedEntry' | 'undecodableBatch' | 'encryptedBatch' | 'codecUnavailable' | 'checksumMismatch' | 'tooLarge'
->;
+import type { HoldReason, ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator-state.js';
 
 const HOLD_REASONS: ReadonlySet<string> = new Set<HoldReason>([
   'malformedEntry',

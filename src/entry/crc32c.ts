@@ -53,6 +53,57 @@ export function crc32c(bytes: Uint8Array, start = 0, end = bytes.length, previou
   return ~crc >>> 0;
 }
 
+/**
+ * Copies `source[start..end)` to `target` and returns the CRC of what was copied. A short run is read once for both,
+ * which costs less than making the views that the two take one by one.
+ */
+export function copyWithCrc(target: Uint8Array, to: number, source: Uint8Array, start: number, end: number): number {
+  const length = end - start;
+  if (length >= NATIVE_FROM) {
+    const run = view(source, start, end);
+    target.set(run, to);
+    return nativeCrc32c(run, 0) >>> 0;
+  }
+  const t = SLICES;
+  let crc = -1;
+  let at = start;
+  let out = to;
+  for (const stop = end - (length & 7); at < stop; at += 8, out += 8) {
+    const b0 = source[at] as number;
+    const b1 = source[at + 1] as number;
+    const b2 = source[at + 2] as number;
+    const b3 = source[at + 3] as number;
+    const b4 = source[at + 4] as number;
+    const b5 = source[at + 5] as number;
+    const b6 = source[at + 6] as number;
+    const b7 = source[at + 7] as number;
+    target[out] = b0;
+    target[out + 1] = b1;
+    target[out + 2] = b2;
+    target[out + 3] = b3;
+    target[out + 4] = b4;
+    target[out + 5] = b5;
+    target[out + 6] = b6;
+    target[out + 7] = b7;
+    const low = crc ^ (b0 | (b1 << 8) | (b2 << 16) | (b3 << 24));
+    crc =
+      (t[1792 + (low & 0xff)] as number) ^
+      (t[1536 + ((low >>> 8) & 0xff)] as number) ^
+      (t[1280 + ((low >>> 16) & 0xff)] as number) ^
+      (t[1024 + (low >>> 24)] as number) ^
+      (t[768 + b4] as number) ^
+      (t[512 + b5] as number) ^
+      (t[256 + b6] as number) ^
+      (t[b7] as number);
+  }
+  for (; at < end; at++, out++) {
+    const byte = source[at] as number;
+    target[out] = byte;
+    crc = (t[(crc ^ byte) & 0xff] as number) ^ (crc >>> 8);
+  }
+  return ~crc >>> 0;
+}
+
 function view(bytes: Uint8Array, start: number, end: number): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
 }

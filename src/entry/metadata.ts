@@ -4,6 +4,7 @@
  * twice counts with its last value, as proto2 says; repeated fields keep all.
  */
 import { IsthmusError } from '../errors.js';
+import { hashBytes } from '../ring/index.js';
 import { Outer, SOURCE_POSITION_PROPERTY } from './fields.js';
 import { isPositionProperty, readKeyValue } from './keyvalue.js';
 import { BYTES, decodeText, toUint64, VARINT, viewOf, WireReader } from './wire.js';
@@ -234,6 +235,11 @@ export class EntryMetadata {
   /** The bytes of the key's wire text: what is hashed (E9). */
   get partitionKeyBytes(): Uint8Array | undefined {
     return this.keyStart < 0 ? undefined : viewOf(this.bytes, this.keyStart, this.keyEnd);
+  }
+
+  /** The raw hash of the partition key (E9), or -1 without one; hashed in place. */
+  get keyHash(): number {
+    return this.keyStart < 0 ? -1 : hashBytes(this.bytes, this.keyStart, this.keyEnd);
   }
 
   get partitionKeyB64(): boolean | undefined {

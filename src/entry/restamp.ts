@@ -5,7 +5,7 @@
  * detectably corrupt.
  */
 import { IsthmusError, show } from '../errors.js';
-import { crc32c, shiftCrc } from './crc32c.js';
+import { copyWithCrc, crc32c, shiftCrc } from './crc32c.js';
 import type { Entry } from './entry.js';
 import { KeyValue, Outer, SOURCE_POSITION_PROPERTY } from './fields.js';
 import { isPositionProperty } from './keyvalue.js';
@@ -17,7 +17,7 @@ import {
   HAS_TRANSACTION,
 } from './metadata.js';
 import { type SourcePosition, writePosition } from './position.js';
-import { BYTES, copyBytes, varintLength, writeUint32, writeVarint } from './wire.js';
+import { BYTES, varintLength, WireWriter, writeUint32, writeVarint } from './wire.js';
 
 /** An entry ready to send: `head` is new memory, `payload` may be the source entry's own. */
 export interface EntryBuffers {
@@ -45,31 +45,47 @@ export const CHECKSUM_BLOCK = 6;
  * checksum stays wrong. Throws `invalidArgument` on an empty `replicatedFrom`.
  */
 export function restamp(entry: Entry, options: RestampOptions): EntryBuffers {
-  const { bytes, metadataStart, metadataEnd, checksum } = entry;
   const stampLength = prepareStamp(options);
   const remove = fieldsToRemove(entry.metadata, options);
-  const kept = remove === 0 ? undefined : keptFields(entry, remove);
-  const keptLength = kept === undefined ? metadataEnd - metadataStart : kept.length;
+  const head =
+    remove === 0 ? appendStamp(entry, stampLength, options) : replaceFields(entry, remove, stampLength, options);
+  return { head, payload: entry.payload };
+}
+
+/** The usual case: nothing is taken off, so only what is new adds to the checksum, and the metadata is walked once. */
+function appendStamp(entry: Entry, stampLength: number, options: RestampOptions): Uint8Array {
+  const { bytes, metadataStart, metadataEnd, checksum } = entry;
+  const length = metadataEnd - metadataStart;
+  const size = length + stampLength;
   const prefix = checksum === undefined ? 0 : CHECKSUM_BLOCK;
-  const size = keptLength + stampLength;
   const head = Buffer.allocUnsafe(prefix + 4 + size);
-
-  let at = writeUint32(head, prefix, size);
-  if (kept === undefined) copyBytes(head, at, bytes, metadataStart, metadataEnd);
-  else head.set(kept, at);
-  at += keptLength;
-  writeStamp(head, at, options);
-
+  // The old size field goes along, so that one run gives the CRC of what the stored checksum begins with.
+  const before = copyWithCrc(head, prefix, bytes, metadataStart - 4, metadataEnd);
+  writeUint32(head, prefix, size);
+  const stampStart = prefix + 4 + length;
+  writeStamp(head, stampStart, options);
   if (checksum !== undefined) {
-    const before = crc32c(bytes, metadataStart - 4, metadataEnd);
-    const after =
-      kept === undefined
-        ? // The same metadata under another size, then the stamp: only what is new is read.
-          crc32c(head, at, prefix + 4 + size, resizedCrc(before, metadataEnd - metadataStart, size))
-        : crc32c(head, prefix, prefix + 4 + size);
+    const after = crc32c(head, stampStart, stampStart + stampLength, resizedCrc(before, length, size));
     writeChecksum(head, (checksum ^ shiftCrc(before ^ after, entry.payloadLength)) >>> 0);
   }
-  return { head, payload: entry.payload };
+  return head;
+}
+
+/** The stamp replaces fields that are there: the rest of the metadata is gathered around them. */
+function replaceFields(entry: Entry, remove: number, stampLength: number, options: RestampOptions): Uint8Array {
+  const { bytes, metadataStart, metadataEnd, checksum } = entry;
+  const kept = keptFields(entry, remove);
+  const size = kept.length + stampLength;
+  const prefix = checksum === undefined ? 0 : CHECKSUM_BLOCK;
+  const head = Buffer.allocUnsafe(prefix + 4 + size);
+  const at = writeUint32(head, prefix, size);
+  head.set(kept, at);
+  writeStamp(head, at + kept.length, options);
+  if (checksum !== undefined) {
+    const difference = crc32c(bytes, metadataStart - 4, metadataEnd) ^ crc32c(head, prefix, head.length);
+    writeChecksum(head, (checksum ^ shiftCrc(difference, entry.payloadLength)) >>> 0);
+  }
+  return head;
 }
 
 /** The CRC of a size field and metadata of `length` bytes, when the size field says `size` instead of `length`. */
@@ -127,12 +143,20 @@ function keptFields(entry: Entry, remove: number): Uint8Array {
   return kept.subarray(0, length);
 }
 
-const POSITION_KEY = Buffer.from(SOURCE_POSITION_PROPERTY, 'latin1');
+const POSITION_KEY = new TextEncoder().encode(SOURCE_POSITION_PROPERTY);
+/** The property up to its value: its name and the tag of the value. */
+const POSITION_PREFIX = Uint8Array.from([
+  (KeyValue.key << 3) | BYTES,
+  POSITION_KEY.length,
+  ...POSITION_KEY,
+  (KeyValue.value << 3) | BYTES,
+]);
 /** Between `prepareStamp` and `writeStamp`: the position's text, and the last cluster name encoded, which a replicator never changes. */
 const positionText = new Uint8Array(48);
 let positionLength = 0;
 let lastName: string | undefined;
-let lastNameBytes = new Uint8Array(0);
+/** `replicated_from` as a whole field. */
+let lastNameField = new Uint8Array(0);
 
 /** Checks the options and returns how many bytes `writeStamp` will write. @internal */
 export function prepareStamp({ replicatedFrom, sourcePosition, schemaVersion }: RestampOptions): number {
@@ -140,32 +164,31 @@ export function prepareStamp({ replicatedFrom, sourcePosition, schemaVersion }: 
     if (typeof replicatedFrom !== 'string' || replicatedFrom === '') {
       throw new IsthmusError('invalidArgument', `replicatedFrom ${show(replicatedFrom)}: a cluster name is not empty`);
     }
-    lastNameBytes = Buffer.from(replicatedFrom, 'utf8');
+    const writer = new WireWriter();
+    writer.text(Outer.replicatedFrom, replicatedFrom);
+    lastNameField = Uint8Array.from(writer.written());
     lastName = replicatedFrom;
   }
   positionLength = writePosition(positionText, sourcePosition);
-  const name = lastNameBytes.length;
   const schema = schemaVersion === undefined ? 0 : 2 + varintLength(schemaVersion.length) + schemaVersion.length;
-  return 2 + propertyLength() + 1 + varintLength(name) + name + schema;
+  return 2 + propertyLength() + lastNameField.length + schema;
 }
 
-/** Bytes of the KeyValue: two one-byte tags, two one-byte lengths, the name and the position. */
+/** Bytes of the KeyValue: its name, and the position behind a length of one byte. */
 function propertyLength(): number {
-  return 4 + POSITION_KEY.length + positionLength;
+  return POSITION_PREFIX.length + 1 + positionLength;
 }
 
 /** Writes the fields of the stamp that was prepared last. @internal */
 export function writeStamp(target: Uint8Array, start: number, { schemaVersion }: RestampOptions): void {
   let at = writeTag(target, start, Outer.properties, propertyLength());
-  at = writeTag(target, at, KeyValue.key, POSITION_KEY.length);
-  at = copyBytes(target, at, POSITION_KEY, 0, POSITION_KEY.length);
-  at = writeTag(target, at, KeyValue.value, positionLength);
-  at = copyBytes(target, at, positionText, 0, positionLength);
-  at = writeTag(target, at, Outer.replicatedFrom, lastNameBytes.length);
-  at = copyBytes(target, at, lastNameBytes, 0, lastNameBytes.length);
+  target.set(POSITION_PREFIX, at);
+  at = writeVarint(target, at + POSITION_PREFIX.length, positionLength);
+  for (let i = 0; i < positionLength; i++) target[at++] = positionText[i] as number;
+  target.set(lastNameField, at);
   if (schemaVersion !== undefined) {
-    at = writeTag(target, at, Outer.schemaVersion, schemaVersion.length);
-    copyBytes(target, at, schemaVersion, 0, schemaVersion.length);
+    at = writeTag(target, at + lastNameField.length, Outer.schemaVersion, schemaVersion.length);
+    target.set(schemaVersion, at);
   }
 }
 

@@ -5,6 +5,7 @@
 import {
   type BatchTable,
   CHECKSUM_BLOCK,
+  type Codecs,
   codecFor,
   compressionCode,
   copyBytes,
@@ -24,7 +25,17 @@ import {
   writeStamp,
   writeUint32,
 } from '../entry/index.js';
-import type { RebatchOptions } from './rebatch.js';
+
+/** How the parts of an entry are written. */
+export interface PartOptions {
+  readonly codecs: Codecs;
+  /** What is put on every part; the part number is added to the position. */
+  readonly stamp: RestampOptions;
+  /** Parts keep the source's codec (default); false sends them plain where they then still fit (R8). */
+  readonly keepCodec?: boolean | undefined;
+  /** The largest entry that the destination takes, head and payload together, in bytes. */
+  readonly maxEntryBytes: number;
+}
 
 /** A part as bytes; `length` is that of the whole entry. */
 export interface EncodedPart {
@@ -63,7 +74,7 @@ export class PartEncoder {
     private readonly entry: Entry,
     private readonly table: BatchTable,
     private readonly bucketHashes: Uint16Array,
-    private readonly options: RebatchOptions,
+    private readonly options: PartOptions,
   ) {
     const { bytes, metadata } = entry;
     const remove = fieldsToRemove(metadata, options.stamp);

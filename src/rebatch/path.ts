@@ -104,14 +104,14 @@ function singlePath(
   cover: Segment | undefined,
   { done }: PathOptions,
 ): Path {
-  const key = entry.metadata.partitionKeyBytes;
-  const keyHash = key === undefined ? -1 : hashKey(key);
+  const { metadata } = entry;
   if (done !== undefined && done.length > 0) {
-    const { orderingKey } = entry.metadata;
+    const { keyHash, orderingKey } = metadata;
     const bucket = orderingKey !== undefined ? hashKey(orderingKey) & 0xffff : keyHash < 0 ? 0 : keyHash & 0xffff;
     if (isDone(done, source, keyHash, bucket)) return { kind: 'skip', reason: 'done' };
   }
   if (cover !== undefined) return { kind: 'verbatim', reason: 'single', segmentId: cover.segmentId };
+  const { keyHash } = metadata;
   if (keyHash < 0) return unkeyedPath(source, routes);
   const segment = routes.segments[routes.indexOfKey(keyHash)] as Segment;
   return { kind: 'verbatim', reason: 'single', segmentId: segment.segmentId };

@@ -6,34 +6,25 @@
  */
 import {
   type BatchTable,
-  type Codecs,
   type DecodeLimits,
   type Entry,
   type EntryBuffers,
   openBatch,
   parseSourcePosition,
-  type RestampOptions,
   type SourcePosition,
 } from '../entry/index.js';
 import { IsthmusError, show } from '../errors.js';
 import type { Segment } from '../layout/index.js';
 import { bucketIndex, bucketRange, contains, FULL_RANGE, type HashRange } from '../ring/index.js';
-import { PartEncoder } from './part.js';
+import { PartEncoder, type PartOptions } from './part.js';
 import { isDone, type Rectangle } from './rectangle.js';
 import { type RemoteLayout, type Routes, routesOf, type SourceSegment } from './routes.js';
 
 /** How an entry is re-batched. */
-export interface RebatchOptions {
-  readonly codecs: Codecs;
-  /** What is put on every part; the part number is added to the position. */
-  readonly stamp: RestampOptions;
+export interface RebatchOptions extends PartOptions {
   /** Messages that have been acknowledged already and are left out. */
   readonly done?: readonly Rectangle[] | undefined;
-  /** Parts keep the source's codec (default); false sends them plain where they then still fit (R8). */
-  readonly keepCodec?: boolean | undefined;
   readonly limits?: DecodeLimits | undefined;
-  /** The largest entry that the destination takes, head and payload together, in bytes. */
-  readonly maxEntryBytes: number;
 }
 
 /** One entry made of some messages of a source entry, all for one bucket of one segment. */

@@ -325,7 +325,7 @@ export class ConvergenceWorld {
     leader.state = state;
     const { cluster } = leader.member;
     for (const effect of effects) {
-      const complaint = complaintAbout(effect, before, state) ?? this.revisionOf(leader, effect);
+      const complaint = complaintAbout(effect, event, before, state) ?? this.revisionOf(leader, effect);
       if (complaint !== undefined) throw this.broken(cluster, complaint);
     }
     this.noteChange(leader, statedShape(before), statedShape(state));
@@ -537,13 +537,20 @@ function end(leader: Leader): void {
 }
 
 /** What is wrong with an effect, given the state in which the event came and the one in which it left. */
-function complaintAbout(effect: ControllerEffect, before: ControllerState, after: ControllerState): string | undefined {
+function complaintAbout(
+  effect: ControllerEffect,
+  event: ControllerEvent,
+  before: ControllerState,
+  after: ControllerState,
+): string | undefined {
   const told = toldState(effect);
   if (told !== undefined) return checkStatement(told);
   if (effect.type === 'commit') return checkRemoval(after, shapeOf(after.layout), shapeOf(effect.layout));
+  if (effect.type !== 'perform') return undefined;
   // Where somebody else's change came with the event, it has altered the goal as well.
-  const isOwn = effect.type === 'perform' && after.layout.epoch <= before.layout.epoch + 1;
-  return isOwn ? checkRemoval(after, statedShape(before), statedShape(after)) : undefined;
+  const isOwn = event.type !== 'committed' || after.layout.epoch === before.layout.epoch + 1;
+  if (!isOwn || event.type === 'layout' || event.type === 'changeFailed') return undefined;
+  return checkRemoval(after, statedShape(before), statedShape(after));
 }
 
 function toldState(effect: ControllerEffect): PeerState | undefined {

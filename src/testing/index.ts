@@ -1,1 +1,63 @@
-export { arbLayout, arbShape } from './layouts.js';
+/**
+ * What downstream teams test their own host with: fast-check arbitraries for every value, which shrink to small
+ * readable cases, a virtual clock, a lossy network, and a world of clusters whose layouts converge. Needs `fast-check`.
+ *
+ * @packageDocumentation
+ */
+export { BrokenInvariant } from './convergence-invariants.js';
+export {
+  ConvergenceWorld,
+  PULSAR_OPERATIONS,
+  type StoreFailure,
+  type WorldCluster,
+  type WorldEvent,
+  type WorldOptions,
+  type WorldPolicy,
+} from './convergence-world.js';
+export {
+  arbCodecNames,
+  arbEntry,
+  arbMessageFields,
+  arbOuterFields,
+  arbUnknownField,
+  type EntryFrame,
+  type EntryOptions,
+  frameEntry,
+  type GeneratedContent,
+  type GeneratedEntry,
+  type RawField,
+  rawField,
+  type StampForm,
+  splitFields,
+} from './entries.js';
+export {
+  arbBucketSplits,
+  arbLayout,
+  arbLayoutHistory,
+  arbShape,
+  executeOperation,
+  type LayoutArbitraryOptions,
+  type LayoutHistory,
+  type LayoutStep,
+  layoutAfter,
+  type ShapeArbitraryOptions,
+} from './layouts.js';
+export {
+  type LinkFaults,
+  LossyNetwork,
+  type LossyNetworkOptions,
+  NO_FAULTS,
+  seededRandom,
+  type Transit,
+} from './lossy-network.js';
+export { arbCaps, arbColdMarks, arbPeerState, type PeerStateArbitraryOptions } from './peer-states.js';
+export { arbSourcePosition, type PositionOptions } from './positions.js';
+export {
+  arbRange,
+  arbRemoteHistory,
+  arbRemoteLayout,
+  arbSourceSegment,
+  type RemoteLayoutOptions,
+  remoteLayoutOf,
+} from './remotes.js';
+export { VirtualClock } from './virtual-clock.js';

@@ -12,7 +12,18 @@ import { FULL_RANGE } from '../../src/ring/index.js';
 import { arbLayoutHistory, type LayoutHistory, type LayoutStep, layoutAfter } from '../../src/testing/layouts.js';
 import { remoteLayoutOf } from '../../src/testing/remotes.js';
 import { codecs } from '../support/codecs.js';
-import { batch, bucketHashOf, keysIn, message, OPTIONS, openPart, STAMP, single } from '../support/rebatch.js';
+import { refusal } from '../support/expect.js';
+import {
+  batch,
+  bucketHashOf,
+  FIVE_MIB,
+  keysIn,
+  message,
+  OPTIONS,
+  openPart,
+  STAMP,
+  single,
+} from '../support/rebatch.js';
 
 /** What becomes of one send: it arrives, it is lost on the way, or its answer is lost on the way back. */
 type Fate = 'arrives' | 'lost' | 'unanswered';
@@ -88,6 +99,7 @@ class Destination {
 class Source {
   private done = new Map<number, Rectangle[]>();
   private settled = 0;
+  private maxEntryBytes = FIVE_MIB;
   /** The last cursor that was written down. */
   private saved = 0;
 
@@ -111,7 +123,8 @@ class Source {
   }
 
   /** Opens every lane, sends all that is not acknowledged, in order, and closes them: one round of R12. */
-  run(fate: () => Fate): void {
+  run(fate: () => Fate, maxEntryBytes = FIVE_MIB): void {
+    this.maxEntryBytes = maxEntryBytes;
     const lanes = new Map<number, Send[]>();
     for (const send of this.plan()) lanes.set(send.segmentId, [...(lanes.get(send.segmentId) ?? []), send]);
     for (const lane of lanes.values()) {
@@ -165,8 +178,12 @@ class Source {
         },
       ];
     }
-    const options = { ...OPTIONS, stamp: { ...STAMP, sourcePosition: position }, done };
-    return rebatch(entry, this.segment, remote, options).map((part) => {
+    const stamp = { ...STAMP, sourcePosition: position };
+    const parts = (maxEntryBytes: number) =>
+      rebatch(entry, this.segment, remote, { ...OPTIONS, stamp, done, maxEntryBytes });
+    // A remote whose limit is too small for one hash value would hold the entry; here it is raised at once.
+    const isTooLarge = refusal(() => parts(this.maxEntryBytes)) === 'tooLarge';
+    return parts(isTooLarge ? FIVE_MIB : this.maxEntryBytes).map((part) => {
       const { segmentId, lowestHash, rectangle } = part;
       return {
         segmentId,
@@ -196,6 +213,8 @@ function messagesOf(entry: Entry): Message[] {
 /** One round: what becomes of its sends, whether the cursor is written down, and what happens behind it. */
 interface Round {
   readonly fates: readonly Fate[];
+  /** A small one has parts cut by hash (R8b). */
+  readonly maxEntryBytes: number;
   readonly save: boolean;
   readonly crash: boolean;
 }
@@ -230,6 +249,7 @@ function arbSchedule(options: { merges: boolean; faults: readonly Fate[]; crashe
     rounds: fc.array(
       fc.record({
         fates: fc.array(fc.constantFrom<Fate>('arrives', ...options.faults), { maxLength: 10 }),
+        maxEntryBytes: fc.constantFrom(FIVE_MIB, 110, 130),
         save: fc.boolean(),
         crash: options.crashes ? fc.boolean() : fc.constant(false),
       }),
@@ -255,9 +275,9 @@ function play({ source: segment, entries, history, rounds }: Schedule, storedTwi
   const destination = new Destination(layoutAfter({ ...history, steps: [] }), segment, storedTwiceIsWrong);
   const source = new Source(segment, stored, destination);
   let steps = 0;
-  for (const { fates, save, crash } of rounds) {
+  for (const { fates, maxEntryBytes, save, crash } of rounds) {
     let sends = 0;
-    source.run(() => fates[sends++] ?? 'arrives');
+    source.run(() => fates[sends++] ?? 'arrives', maxEntryBytes);
     if (save) source.saveCursor();
     if (crash) source.crash();
     if (steps < history.steps.length)

@@ -176,6 +176,7 @@ const arbOffer = fc.record({
     },
     { weight: 1, arbitrary: arbSourcePosition().map((p) => [p.ledgerId, p.entryId, p.part] as const) },
   ),
+  lost: fc.nat({ max: 3 }).map((n) => n === 3),
   previous: fc.constantFrom('none' as const, 'last sent' as const, 'last stored' as const),
   lowestHash: fc.option(fc.constantFrom(0, 1, 0x3fff, 0x4000, 0x7fff, 0x8000, 0xffff), { nil: undefined }),
 });
@@ -189,15 +190,16 @@ describe('random histories', () => {
         const model = new Model();
         const sent = new Map<string, SourcePosition>();
         const stored = new Map<string, SourcePosition>();
-        for (const [i, { producer, position: parts, previous: which, lowestHash }] of offers.entries()) {
+        for (const [i, { producer, position: parts, lost, previous: which, lowestHash }] of offers.entries()) {
           if (i === restartAt) window = DedupWindow.restore(JSON.parse(JSON.stringify(window.snapshot())));
           const [ledgerId, entryId, part] = parts;
           const position = { ledgerId, entryId, ...(part === undefined ? {} : { part }) };
           const previous = which === 'none' ? undefined : (which === 'last sent' ? sent : stored).get(producer);
+          sent.set(producer, position);
+          if (lost) continue;
           const answer = window.offer(producer, { position, previous, lowestHash });
           expect(answer).toEqual(model.offer(producer, { position, previous, lowestHash }));
           answers.add(typeof answer === 'string' ? answer : 'partial');
-          sent.set(producer, position);
           if (answer === 'accept') stored.set(producer, position);
           expect(window.watermark(producer)).toEqual(stored.get(producer));
         }

@@ -149,6 +149,12 @@ describe('joining shapes', () => {
     }
   });
 
+  it('keeps the cells of either side that are cells of the join', () => {
+    const [a, b] = [shape([0, [7]], [0x8000, [9]]), shape([0], [0x4000], [0x8000, [5, 9]])];
+    expect(joinShapes(a, b).cells[2]).toBe(b.cells[2]);
+    expect(joinShapes(b, a).cells[2]).toBe(b.cells[2]);
+  });
+
   it('4,096 cells on both sides, of which no two boundaries agree', () => {
     const comb = (offset: number, splits: number[]) =>
       shape(

@@ -143,7 +143,9 @@ describe('the parts of any batch', () => {
             const opened = openPart(part);
             const { metadata } = opened;
             expect(keptOf(opened)).toEqual(keptOf(entry));
-            const rewritten = splitFields(opened.metadataBytes).flatMap(({ field }) => (REWRITTEN.has(field) ? [field] : []));
+            const rewritten = splitFields(opened.metadataBytes).flatMap(({ field }) =>
+              REWRITTEN.has(field) ? [field] : [],
+            );
             expect(rewritten).toEqual([...new Set(rewritten)]);
 
             const messages = readBatch(opened, codecs);

@@ -3,8 +3,13 @@
  * admin interface. It settles who calls and whether the call can be read, hands valid requests to the host, and puts
  * the results into an answer. What it refuses never reaches the host (C21).
  */
-import type { ExchangeErrorCode, ExchangeRequest, ExchangeResult } from '../../convergence/index.js';
-import { type RefusedTopic, readExchangeRequests } from '../../convergence/parse-state.js';
+import {
+  type ExchangeErrorCode,
+  type ExchangeRequest,
+  type ExchangeResult,
+  type RefusedTopic,
+  readExchangeRequests,
+} from '../../convergence/index.js';
 import { IsthmusError, show } from '../../errors.js';
 import type { ExchangeHandler } from '../../ports/index.js';
 import { bearerIdentity } from './bearer.js';

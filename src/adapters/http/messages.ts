@@ -4,8 +4,7 @@
  * `{ cluster, error: { code, message }, state? }`: it speaks for the call as a whole, with a code of `CallErrorCode`,
  * or, where the call was about a single topic, for that topic, with a code of `ExchangeErrorCode` (C17).
  */
-import type { ExchangeRequest, ExchangeResult } from '../../convergence/index.js';
-import { formatPeerState } from '../../convergence/parse-state.js';
+import { type ExchangeRequest, type ExchangeResult, formatPeerState } from '../../convergence/index.js';
 
 export const CONTENT_TYPE = 'application/json';
 

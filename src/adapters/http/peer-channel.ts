@@ -3,8 +3,13 @@
  * `unsupported` or `failed`. Time, size and redirects are bounded, and a token goes nowhere but into the
  * Authorization header of the peer it belongs to.
  */
-import type { ExchangeRequest, ExchangeResult } from '../../convergence/index.js';
-import { isExchangeErrorCode, type RefusedTopic, readExchangeResults } from '../../convergence/parse-state.js';
+import {
+  type ExchangeRequest,
+  type ExchangeResult,
+  isExchangeErrorCode,
+  type RefusedTopic,
+  readExchangeResults,
+} from '../../convergence/index.js';
 import { IsthmusError, show } from '../../errors.js';
 import type { ExchangeReply, PeerChannel } from '../../ports/index.js';
 import { checkToken, redact } from './bearer.js';
