@@ -31,15 +31,14 @@ export {
 } from './metadata.js';
 export { formatSourcePosition, parseSourcePosition, type SourcePosition } from './position.js';
 export {
-  CHECKSUM_BLOCK,
   type EntryBuffers,
-  fieldsToRemove,
-  isRemoved,
   joinBuffers,
-  prepareStamp,
   type RestampOptions,
   restamp,
-  writeChecksum,
-  writeStamp,
 } from './restamp.js';
-export { copyBytes, WireReader, WireWriter, writeUint32 } from './wire.js';
+export { copyBytes, RunCopier, WireReader, WireWriter, writeUint32 } from './wire.js';
+
+// For the rooms above, not for the package's users:
+
+/** @internal */
+export { CHECKSUM_BLOCK, fieldsToRemove, isRemoved, prepareStamp, writeChecksum, writeStamp } from './restamp.js';

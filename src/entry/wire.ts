@@ -193,6 +193,39 @@ export function copyBytes(target: Uint8Array, at: number, source: Uint8Array, st
   return at + end - start;
 }
 
+/** A run of this many bytes is copied word by word; a longer one is worth a view and a native copy. */
+const WORDS_UP_TO = 320;
+
+/** Copies many short runs between two buffers: a view for each run would cost more than the copy itself. */
+export class RunCopier {
+  private readonly from: DataView;
+  private readonly to: DataView;
+
+  constructor(
+    private readonly target: Uint8Array,
+    private readonly source: Uint8Array,
+  ) {
+    this.from = new DataView(source.buffer, source.byteOffset, source.byteLength);
+    this.to = new DataView(target.buffer, target.byteOffset, target.byteLength);
+  }
+
+  /** Copies `source[start..end)` and returns the offset behind the copy. */
+  copy(at: number, start: number, end: number): number {
+    if (end - start > WORDS_UP_TO) {
+      this.target.set(viewOf(this.source, start, end), at);
+      return at + end - start;
+    }
+    const { from, to, source, target } = this;
+    let read = start;
+    let write = at;
+    for (const stop = end - 3; read < stop; read += 4, write += 4) {
+      to.setInt32(write, from.getInt32(read, true), true);
+    }
+    for (; read < end; read++, write++) target[write] = source[read] as number;
+    return write;
+  }
+}
+
 /** A growing buffer for building a message; for producers and parts, not for the verbatim path. */
 export class WireWriter {
   private bytes = Buffer.allocUnsafe(256);

@@ -18,6 +18,7 @@ import {
   Outer,
   prepareStamp,
   type RestampOptions,
+  RunCopier,
   type SourcePosition,
   WireReader,
   WireWriter,
@@ -105,6 +106,7 @@ export class PartEncoder {
     let length = 0;
     for (const i of messages) length += (end[i] as number) - (start[i] as number);
     const region = Buffer.allocUnsafe(length);
+    const copier = new RunCopier(region, bytes);
     let at = 0;
     for (let m = 0; m < messages.length; ) {
       const from = start[messages[m] as number] as number;
@@ -112,7 +114,7 @@ export class PartEncoder {
       // Records that are neighbours in the source are copied in one go.
       for (m++; m < messages.length && start[messages[m] as number] === to; m++)
         to = end[messages[m] as number] as number;
-      at = copyBytes(region, at, bytes, from, to);
+      at = copier.copy(at, from, to);
     }
     return region;
   }

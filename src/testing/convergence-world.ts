@@ -28,6 +28,7 @@ import {
   type HostCapabilities,
   type Layout,
   type Operation,
+  planOperations,
   type Shape,
   shapeOf,
 } from '../layout/index.js';
@@ -51,6 +52,8 @@ export interface WorldCluster {
   readonly layout: Layout;
   /** Default `atomic`. */
   readonly host?: 'atomic' | 'plan';
+  /** Its leaders have no election terms (C14); default false. */
+  readonly termless?: boolean;
   readonly options?: Partial<ControllerOptions>;
   /** Evaluated by `evaluate`; without one nothing is ever cold. */
   readonly policy?: WorldPolicy;
@@ -109,6 +112,7 @@ type WorldMessage =
 interface Member {
   readonly cluster: string;
   readonly host: 'atomic' | 'plan';
+  readonly termless: boolean;
   readonly options: ControllerOptions;
   policy: WorldPolicy;
   layout: Layout;
@@ -205,7 +209,8 @@ export class ConvergenceWorld {
   elect(cluster: string): void {
     const member = this.member(cluster);
     member.term++;
-    const { members, term, layout } = member;
+    const { members, layout } = member;
+    const term = member.termless ? undefined : member.term;
     const options = { ...member.options, ...(member.host === 'plan' ? { operations: PULSAR_OPERATIONS } : {}) };
     const others = members.filter((other) => other !== cluster);
     const step = startController({ options, term, layout, members: others, nowMs: this.clock.nowMs });
@@ -512,11 +517,13 @@ export class ConvergenceWorld {
   }
 }
 
-function newMember({ cluster, layout, host = 'atomic', options, policy }: WorldCluster, members: string[]): Member {
+function newMember(from: WorldCluster, members: string[]): Member {
+  const { cluster, layout, host = 'atomic', termless = false, options, policy } = from;
   const caps = { maxSegments: 64, maxEntryBucketsPerSegment: 64 };
   return {
     cluster,
     host,
+    termless,
     options: { caps, ...options, cluster },
     policy: policy ?? (() => ({ coldMarks: { segments: [], buckets: [] } })),
     layout,
@@ -550,7 +557,10 @@ function complaintAbout(
   // Where somebody else's change came with the event, it has altered the goal as well.
   const isOwn = event.type !== 'committed' || after.layout.epoch === before.layout.epoch + 1;
   if (!isOwn || event.type === 'layout' || event.type === 'changeFailed') return undefined;
-  return checkRemoval(after, statedShape(before), statedShape(after));
+  const stated = statedShape(before);
+  // A plan that ended short of its goal, and a new one in the same turn: that one began from the layout (C22).
+  const hasEnded = planOperations(after.layout, stated, PULSAR_OPERATIONS).operations.length === 0;
+  return checkRemoval(after, hasEnded ? shapeOf(after.layout) : stated, statedShape(after));
 }
 
 function toldState(effect: ControllerEffect): PeerState | undefined {
