@@ -4,6 +4,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
+import { convergenceRows } from './convergence.js';
 import { dedupRows } from './dedup.js';
 import { printRows, type Row } from './harness.js';
 import { startPeer } from './java-peer.js';
@@ -13,7 +14,13 @@ import { verbatimRows } from './verbatim.js';
 
 const json = process.argv.includes('--json');
 const only = process.argv[process.argv.indexOf('--only') + 1];
-const suites = { verbatim: verbatimRows, rebatch: rebatchRows, layout: layoutRows, dedup: dedupRows };
+const suites = {
+  verbatim: verbatimRows,
+  rebatch: rebatchRows,
+  layout: layoutRows,
+  convergence: convergenceRows,
+  dedup: dedupRows,
+};
 
 const peer = await startPeer();
 if (typeof peer === 'string') console.error(`without the rows of Pulsar's own classes: ${peer}`);

@@ -21,6 +21,7 @@ import {
   rebatch,
   type SourceSegment,
 } from '../rebatch/index.js';
+import type { HashRange } from '../ring/index.js';
 import type { Latest } from './latest.js';
 import type { HoldReason, ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator-state.js';
 
@@ -227,7 +228,8 @@ export class SegmentReplication {
       case 'sealed':
         return result;
       case 'partial':
-        done.push(partlyDone(remote, segmentId, result.partial));
+        // An earlier, finer attempt: all the entry's messages belong to this segment, keyed or not (R11).
+        done.push({ range: rangeOf(remote, segmentId), buckets: { start: 0, end: result.partial }, unkeyed: true });
         return { type: 'again' };
       case 'stored':
         counters.verbatimEntries++;
@@ -258,7 +260,8 @@ export class SegmentReplication {
       const result = await this.send(part.segmentId, part.position, part.lowestHash, part.buffers);
       if (result.type === 'sealed') return result;
       if (result.type === 'partial') {
-        done.push(partlyDone(remote, part.segmentId, result.partial));
+        const { rectangle } = part;
+        done.push({ ...rectangle, buckets: { start: rectangle.buckets.start, end: result.partial } });
         return { type: 'again' };
       }
       done.push(part.rectangle);
@@ -314,10 +317,9 @@ function lengthOf({ head, payload }: EntryBuffers): number {
   return head.length + payload.length;
 }
 
-/** What a `partial` answer says is stored: the messages of one segment up to a bucket hash (R11). */
-function partlyDone(remote: RemoteLayout, segmentId: number, upTo: number): Rectangle {
+function rangeOf(remote: RemoteLayout, segmentId: number): HashRange {
   const segment = remote.active.find((candidate) => candidate.segmentId === segmentId);
   if (segment === undefined)
     throw new Error(`segment ${segmentId} answered but is not in the layout it was chosen from`);
-  return { range: segment.range, buckets: { start: 0, end: upTo } };
+  return segment.range;
 }

@@ -98,7 +98,10 @@ export class PartEncoder {
       if (compression === 'none' || plain.length <= maxEntryBytes) return plain;
     }
     const compressed = codecFor(compression, this.options.codecs).compress(region);
-    return this.frame(messages, position, compressed, region.length);
+    const kept = this.frame(messages, position, compressed, region.length);
+    if (kept.length <= maxEntryBytes || compressed.length <= region.length) return kept;
+    // A codec makes what it cannot compress larger: plain, it may still fit.
+    return this.frame(messages, position, region, undefined);
   }
 
   private copyRecords(messages: Int32Array): Uint8Array {

@@ -24,7 +24,7 @@ import type {
   RemoteTopic,
   StoredEntry,
 } from '../../ports/index.js';
-import { equalWidthSplits } from '../../ring/index.js';
+import { equalWidthSplits, FULL_RANGE, type HashRange } from '../../ring/index.js';
 
 export interface MemoryTopicOptions {
   /** The name of the cluster that the topic lies on. */
@@ -243,11 +243,12 @@ export class MemoryTopic {
     }
   }
 
-  private parents(parentIds: readonly number[]): { window: DedupWindow; range: Segment['range'] }[] {
-    return parentIds.flatMap((id) => {
-      const log = this.logs.get(id);
-      return log === undefined ? [] : [{ window: log.window, range: this.segment(id).range }];
-    });
+  /** A parent that is gone counts as one that stored nothing: twice is better than never (R13). */
+  private parents(parentIds: readonly number[]): { window: DedupWindow; range: HashRange }[] {
+    return parentIds.map((id) => ({
+      window: this.logs.get(id)?.window ?? new DedupWindow(),
+      range: this.current.segments.get(id)?.range ?? FULL_RANGE,
+    }));
   }
 
   /** Sealed behind the record already, or by it. */
