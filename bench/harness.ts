@@ -26,7 +26,8 @@ export async function measure(
   candidates: readonly Candidate[],
   { rounds = 11, roundMs = 40 }: MeasureOptions = {},
 ): Promise<Timing[]> {
-  const iterations = await Promise.all(candidates.map((candidate) => calibrate(candidate, roundMs)));
+  const iterations: number[] = [];
+  for (const candidate of candidates) iterations.push(await calibrate(candidate, roundMs));
   const samples: number[][] = candidates.map(() => []);
   for (let round = 0; round < rounds; round++) {
     for (const [i, candidate] of candidates.entries()) {
@@ -36,13 +37,16 @@ export async function measure(
   return candidates.map(({ name }, i) => ({ name, medianNs: median(samples[i] ?? []) }));
 }
 
+/** Long enough for the compilers of either side to have done their work. */
+const WARM_UP_MS = 1500;
+
 /** Warms a candidate up and finds how many iterations fill a round. */
 async function calibrate(candidate: Candidate, roundMs: number): Promise<number> {
   let iterations = 1;
   for (let spentMs = 0; ; ) {
     const ms = ((await time(candidate, iterations)) * iterations) / 1e6;
     spentMs += ms;
-    if (ms >= roundMs / 2 && spentMs >= roundMs * 5) return Math.max(1, Math.round((iterations * roundMs) / ms));
+    if (ms >= roundMs / 2 && spentMs >= WARM_UP_MS) return Math.max(1, Math.round((iterations * roundMs) / ms));
     if (ms < roundMs / 2) iterations *= 2;
   }
 }

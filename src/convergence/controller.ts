@@ -209,9 +209,10 @@ class Turn {
   settle(): void {
     if (this.s.isChanging) return;
     const stated = statedShape(this.s);
-    this.dropFallenMarks(stated);
+    this.dropFallenMarks();
     if (this.s.wish !== undefined && withAdded(stated, this.s.wish) === stated) this.set({ wish: undefined });
     const next = this.next();
+    this.dropMarksBetweenNoSiblings(next);
     this.noteLeftOut(next);
     this.noteDivergence();
     if (this.s.changeRetryAtMs !== undefined) {
@@ -293,16 +294,30 @@ class Turn {
   }
 
   /** Marks fall for good, so that none comes back with its boundary: whoever made it has to make it again (C11). */
-  private dropFallenMarks(shape: Shape): void {
-    const { policyMarks, manualMarks } = this.s;
+  private dropFallenMarks(): void {
+    const shape = statedShape(this.s);
     const base = joinedBase(this.s);
-    if (policyMarks !== undefined) this.set({ policyMarks: standingMarks(policyMarks, shape, base).marks });
+    this.keepMarks((marks) => standingMarks(marks, shape, base).marks);
+  }
+
+  /**
+   * Siblings are judged on the joined set (C10), of which a host that cannot make all boundaries has only a part: what
+   * stays, and lies between no siblings there, is not cold.
+   */
+  private dropMarksBetweenNoSiblings({ shape, base }: NextShape): void {
+    const staying = without(boundariesOf(shape), siblingBoundaries(shape, base));
+    this.keepMarks((marks) => ({ ...marks, segments: without(marks.segments, staying) }));
+  }
+
+  private keepMarks(standing: (marks: ColdMarks) => ColdMarks): void {
+    const { policyMarks, manualMarks } = this.s;
+    if (policyMarks !== undefined) this.set({ policyMarks: standing(policyMarks) });
     if (manualMarks === NO_MARKS) return;
-    const { marks, dropped } = standingMarks(manualMarks, shape, base);
+    const kept = standing(manualMarks);
     // A mark whose boundary is gone has taken effect; one whose boundary stands has fallen.
-    const fallen = both(dropped, boundariesOf(shape));
+    const fallen = both(without(manualMarks.segments, kept.segments), boundariesOf(statedShape(this.s)));
     if (fallen.length > 0) this.report({ type: 'markDropped', boundaries: fallen });
-    this.setManualMarks(marks);
+    this.setManualMarks(kept);
   }
 
   private setManualMarks(marks: ColdMarks): void {

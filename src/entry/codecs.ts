@@ -138,12 +138,16 @@ function lz4Codec(): Promise<Codec | undefined> {
   });
 }
 
+const ZLIB_LEVEL = 1;
 const SYNC_FLUSH_TAIL = [0x00, 0x00, 0xff, 0xff];
 
-/** Pulsar's writer never finishes its stream; a finished one is read as well. */
+/**
+ * Pulsar's writer never finishes its stream; a finished one is read as well. Written at the quickest level: what is
+ * compressed here is on the slow path, which is bounded by CPU and lasts only while layouts differ.
+ */
 const zlibCodec: Codec = {
   provider: 'node:zlib',
-  compress: (input) => zlib.deflateSync(input, { finishFlush: zlib.constants.Z_SYNC_FLUSH }),
+  compress: (input) => zlib.deflateSync(input, { level: ZLIB_LEVEL, finishFlush: zlib.constants.Z_SYNC_FLUSH }),
   decompress(input, declaredSize, limit) {
     const { buffer, engine } = zlib.inflateSync(input, {
       finishFlush: zlib.constants.Z_SYNC_FLUSH,

@@ -165,6 +165,17 @@ export function shiftCrc(difference: number, length: number): number {
   return crc >>> 0;
 }
 
+/** The effect of a difference in one big-endian 32-bit word on the CRC of what ends with it. */
+export function wordCrc(difference: number): number {
+  const t = SLICES;
+  return (
+    (t[768 + (difference >>> 24)] as number) ^
+    (t[512 + ((difference >>> 16) & 0xff)] as number) ^
+    (t[256 + ((difference >>> 8) & 0xff)] as number) ^
+    (t[difference & 0xff] as number)
+  );
+}
+
 /** The CRC of `a ++ b` from `crc(a)`, `crc(b)` and the length of b. */
 export function concatCrc(crcA: number, crcB: number, lengthB: number): number {
   return (shiftCrc(crcA, lengthB) ^ crcB) >>> 0;

@@ -33,12 +33,14 @@ export { formatSourcePosition, parseSourcePosition, type SourcePosition } from '
 export {
   type EntryBuffers,
   joinBuffers,
-  type RestampOptions,
   restamp,
 } from './restamp.js';
+export type { RestampOptions } from './stamp.js';
 export { copyBytes, RunCopier, WireReader, WireWriter, writeUint32 } from './wire.js';
 
 // For the rooms above, not for the package's users:
 
 /** @internal */
-export { CHECKSUM_BLOCK, fieldsToRemove, isRemoved, prepareStamp, writeChecksum, writeStamp } from './restamp.js';
+export { CHECKSUM_BLOCK, fieldsToRemove, isRemoved, writeChecksum } from './restamp.js';
+/** @internal */
+export { prepareStamp, writeStamp } from './stamp.js';

@@ -43,26 +43,42 @@ export function parseSourcePosition(text: string): SourcePosition {
   return position;
 }
 
+/** The text `ledger:` of the last position written: entries come from one ledger for long. */
+let lastLedgerId: bigint | undefined;
+const ledgerText = new Uint8Array(24);
+let ledgerLength = 0;
+
 /**
  * Writes a position's text to `target`, which has room for 45 bytes, and returns its length. Ids of up to 53 bits
  * take a short way, since every forwarded entry passes here. Throws `invalidPosition`. @internal
  */
 export function writePosition(target: Uint8Array, position: SourcePosition | string): number {
-  if (typeof position !== 'string') {
-    const ledgerId = Number(position.ledgerId);
+  if (typeof position !== 'string' && position.part === undefined && isLedgerReady(position.ledgerId)) {
     const entryId = Number(position.entryId);
-    if (isSmallId(position.ledgerId, ledgerId) && isSmallId(position.entryId, entryId) && position.part === undefined) {
-      const at = writeDecimal(target, 0, ledgerId);
-      target[at] = COLON;
-      return writeDecimal(target, at + 1, entryId);
+    if (isSmallId(position.entryId, entryId)) {
+      for (let i = 0; i < ledgerLength; i++) target[i] = ledgerText[i] as number;
+      return writeDecimal(target, ledgerLength, entryId);
     }
-  } else parseSourcePosition(position);
+  }
+  if (typeof position === 'string') parseSourcePosition(position);
   const text = typeof position === 'string' ? position : formatSourcePosition(position);
   for (let i = 0; i < text.length; i++) target[i] = text.charCodeAt(i);
   return text.length;
 }
 
+/** True when `ledgerText` is that of this ledger; false for one beyond 53 bits, or none at all. */
+function isLedgerReady(ledgerId: bigint): boolean {
+  if (ledgerId === lastLedgerId) return true;
+  const value = Number(ledgerId);
+  if (!isSmallId(ledgerId, value)) return false;
+  ledgerLength = writeDecimal(ledgerText, 0, value);
+  ledgerText[ledgerLength++] = COLON;
+  lastLedgerId = ledgerId;
+  return true;
+}
+
 const COLON = 0x3a;
+const ZERO = 0x30;
 
 function isSmallId(id: unknown, value: number): boolean {
   return typeof id === 'bigint' && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
@@ -72,10 +88,14 @@ function writeDecimal(target: Uint8Array, at: number, value: number): number {
   let digits = 1;
   for (let bound = 10; value >= bound; bound *= 10) digits++;
   let rest = value;
-  for (let to = at + digits - 1; to >= at; to--) {
-    const tenth = Math.floor(rest / 10);
-    target[to] = 0x30 + (rest - tenth * 10);
-    rest = tenth;
+  let to = at + digits;
+  // Beyond 31 bits a division is one of doubles; ids of that size are rare.
+  for (; rest > 0x7fffffff; rest = Math.floor(rest / 10)) target[--to] = ZERO + (rest % 10);
+  let small = rest | 0;
+  while (to > at) {
+    const tenth = (small / 10) | 0;
+    target[--to] = ZERO + small - tenth * 10;
+    small = tenth;
   }
   return at + digits;
 }

@@ -4,10 +4,9 @@
  * for the checksum, which is moved: an entry of 5 MiB costs what one of 1 KiB costs, and a corrupt payload stays
  * detectably corrupt.
  */
-import { IsthmusError, show } from '../errors.js';
-import { copyWithCrc, crc32c, shiftCrc } from './crc32c.js';
+import { copyWithCrc, crc32c, shiftCrc, wordCrc } from './crc32c.js';
 import type { Entry } from './entry.js';
-import { KeyValue, Outer, SOURCE_POSITION_PROPERTY } from './fields.js';
+import { Outer } from './fields.js';
 import { isPositionProperty } from './keyvalue.js';
 import {
   type EntryMetadata,
@@ -16,25 +15,13 @@ import {
   HAS_SCHEMA_VERSION,
   HAS_TRANSACTION,
 } from './metadata.js';
-import { type SourcePosition, writePosition } from './position.js';
-import { BYTES, varintLength, WireWriter, writeUint32, writeVarint } from './wire.js';
+import { crcWithStamp, prepareStamp, type RestampOptions, writeStamp } from './stamp.js';
+import { type WireReader, writeUint32 } from './wire.js';
 
 /** An entry ready to send: `head` is new memory, `payload` may be the source entry's own. */
 export interface EntryBuffers {
   readonly head: Uint8Array;
   readonly payload: Uint8Array;
-}
-
-/** What a replicator puts on an entry. */
-export interface RestampOptions {
-  /** The source cluster's name; not empty. */
-  readonly replicatedFrom: string;
-  /** Where the entry lies in its source segment; text in the form of E10 is taken as it stands. */
-  readonly sourcePosition: SourcePosition | string;
-  /** The remote's schema version, where a translator has given one; the source's is kept without it. */
-  readonly schemaVersion?: Uint8Array | undefined;
-  /** Removes both transaction ids: right for the messages of a committed transaction. Default true. */
-  readonly removeTransaction?: boolean | undefined;
 }
 
 /** Bytes of `[0x0e01 crc]`. @internal */
@@ -65,7 +52,9 @@ function appendStamp(entry: Entry, stampLength: number, options: RestampOptions)
   const stampStart = prefix + 4 + length;
   writeStamp(head, stampStart, options);
   if (checksum !== undefined) {
-    const after = crc32c(head, stampStart, stampStart + stampLength, resizedCrc(before, length, size));
+    // The same metadata behind another size field: its CRC differs by that of the sizes' difference, shifted over it.
+    const resized = (before ^ shiftCrc(wordCrc(length ^ size), length)) >>> 0;
+    const after = crcWithStamp(resized, head, stampStart, stampStart + stampLength);
     writeChecksum(head, (checksum ^ shiftCrc(before ^ after, entry.payloadLength)) >>> 0);
   }
   return head;
@@ -88,15 +77,6 @@ function replaceFields(entry: Entry, remove: number, stampLength: number, option
   return head;
 }
 
-/** The CRC of a size field and metadata of `length` bytes, when the size field says `size` instead of `length`. */
-function resizedCrc(crc: number, length: number, size: number): number {
-  writeUint32(sizeFields, 0, length);
-  writeUint32(sizeFields, 4, size);
-  return (crc ^ shiftCrc(crc32c(sizeFields, 0, 4) ^ crc32c(sizeFields, 4, 8), length)) >>> 0;
-}
-
-const sizeFields = new Uint8Array(8);
-
 /** One buffer with both parts of an entry, for those who cannot gather. */
 export function joinBuffers(buffers: EntryBuffers): Uint8Array {
   const joined = new Uint8Array(buffers.head.length + buffers.payload.length);
@@ -114,7 +94,7 @@ export function fieldsToRemove(metadata: EntryMetadata, options: RestampOptions)
 }
 
 /** True when the field under the reader is one of those in `remove`. @internal */
-export function isRemoved(reader: ReturnType<EntryMetadata['fields']>, bytes: Uint8Array, remove: number): boolean {
+export function isRemoved(reader: WireReader, bytes: Uint8Array, remove: number): boolean {
   switch (reader.field) {
     case Outer.replicatedFrom:
       return (remove & HAS_REPLICATED_FROM) !== 0;
@@ -143,62 +123,9 @@ function keptFields(entry: Entry, remove: number): Uint8Array {
   return kept.subarray(0, length);
 }
 
-const POSITION_KEY = new TextEncoder().encode(SOURCE_POSITION_PROPERTY);
-/** The property up to its value: its name and the tag of the value. */
-const POSITION_PREFIX = Uint8Array.from([
-  (KeyValue.key << 3) | BYTES,
-  POSITION_KEY.length,
-  ...POSITION_KEY,
-  (KeyValue.value << 3) | BYTES,
-]);
-/** Between `prepareStamp` and `writeStamp`: the position's text, and the last cluster name encoded, which a replicator never changes. */
-const positionText = new Uint8Array(48);
-let positionLength = 0;
-let lastName: string | undefined;
-/** `replicated_from` as a whole field. */
-let lastNameField = new Uint8Array(0);
-
-/** Checks the options and returns how many bytes `writeStamp` will write. @internal */
-export function prepareStamp({ replicatedFrom, sourcePosition, schemaVersion }: RestampOptions): number {
-  if (replicatedFrom !== lastName) {
-    if (typeof replicatedFrom !== 'string' || replicatedFrom === '') {
-      throw new IsthmusError('invalidArgument', `replicatedFrom ${show(replicatedFrom)}: a cluster name is not empty`);
-    }
-    const writer = new WireWriter();
-    writer.text(Outer.replicatedFrom, replicatedFrom);
-    lastNameField = Uint8Array.from(writer.written());
-    lastName = replicatedFrom;
-  }
-  positionLength = writePosition(positionText, sourcePosition);
-  const schema = schemaVersion === undefined ? 0 : 2 + varintLength(schemaVersion.length) + schemaVersion.length;
-  return 2 + propertyLength() + lastNameField.length + schema;
-}
-
-/** Bytes of the KeyValue: its name, and the position behind a length of one byte. */
-function propertyLength(): number {
-  return POSITION_PREFIX.length + 1 + positionLength;
-}
-
-/** Writes the fields of the stamp that was prepared last. @internal */
-export function writeStamp(target: Uint8Array, start: number, { schemaVersion }: RestampOptions): void {
-  let at = writeTag(target, start, Outer.properties, propertyLength());
-  target.set(POSITION_PREFIX, at);
-  at = writeVarint(target, at + POSITION_PREFIX.length, positionLength);
-  for (let i = 0; i < positionLength; i++) target[at++] = positionText[i] as number;
-  target.set(lastNameField, at);
-  if (schemaVersion !== undefined) {
-    at = writeTag(target, at + lastNameField.length, Outer.schemaVersion, schemaVersion.length);
-    target.set(schemaVersion, at);
-  }
-}
-
 /** Writes `[0x0e01 crc]` at the start of a head. @internal */
 export function writeChecksum(head: Uint8Array, checksum: number): void {
   head[0] = 0x0e;
   head[1] = 0x01;
   writeUint32(head, 2, checksum);
-}
-
-function writeTag(target: Uint8Array, at: number, field: number, length: number): number {
-  return writeVarint(target, writeVarint(target, at, (field << 3) | BYTES), length);
 }

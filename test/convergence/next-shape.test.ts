@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   effectiveCaps,
+  type NextShape,
   type NextShapeInput,
   NO_MARKS,
   nextShape,
@@ -139,7 +140,7 @@ describe('the next shape', () => {
       '0/1 8000/1',
     ],
     [
-      'C20: who does not fit is held for nothing that is to go',
+      'C20: who does not fit still holds what it demands (C9)',
       { local: '0/1 8000/1', cold: '8000', peers: [peer('b', '0/1 4000/1 8000/1')], foldLimit: 2 },
       '0/1 8000/1',
     ],
@@ -161,7 +162,11 @@ describe('the next shape', () => {
       '0/12',
     ],
     ['C22: or where the cluster itself is one', { local: '0/4', peers: [peer('b', '0/3')], equalWidth: true }, '0/12'],
-    ['C22: a list that no equal-width one holds stays', { local: '0/(1234)', equalWidth: true }, '0/(1234)'],
+    [
+      'C22: a list that no equal-width one holds stays',
+      { local: '0/(1234)', equalWidth: true, bucketLimit: 128 },
+      '0/(1234)',
+    ],
     [
       'C22: 12 marked down to 4 and to 3 stay 12',
       {
@@ -227,11 +232,23 @@ describe('laws of the next shape', () => {
     });
   });
 
+  const again = (from: NextShapeInput, { shape: local, base }: NextShape): NextShapeInput => {
+    return { ...from, local, localMarks: standingMarks(from.localMarks, local, base).marks, base };
+  };
+
   it('is at rest when it is applied', () => {
     check((from) => {
-      const { shape: local, base } = nextShape(from);
-      const { marks: localMarks } = standingMarks(from.localMarks, local, base);
-      expect(nextShape({ ...from, local, localMarks, base }).shape).toBe(local);
+      const first = nextShape({ ...from, foldLimit: 1000, bucketLimit: 65_536, equalWidth: false });
+      const unlimited = { ...from, foldLimit: 1000, bucketLimit: 65_536, equalWidth: false };
+      expect(nextShape(again(unlimited, first)).shape).toBe(first.shape);
+    });
+  });
+
+  it('C20: is at rest after a few times where limits leave somebody out: what merged has made room', () => {
+    check((from) => {
+      let at: NextShapeInput = from;
+      for (let times = 0; times <= from.peers.length; times++) at = again(at, nextShape(at));
+      expect(nextShape(at).shape).toBe(at.local);
     });
   });
 
