@@ -36,7 +36,7 @@ export {
   restamp,
 } from './restamp.js';
 export type { RestampOptions } from './stamp.js';
-export { copyBytes, RunCopier, WireReader, WireWriter, writeUint32 } from './wire.js';
+export { allocate, copyBytes, RunCopier, WireReader, WireWriter, writeUint32 } from './wire.js';
 
 // For the rooms above, not for the package's users:
 

@@ -16,7 +16,7 @@ import {
   HAS_TRANSACTION,
 } from './metadata.js';
 import { crcWithStamp, prepareStamp, type RestampOptions, writeStamp } from './stamp.js';
-import { type WireReader, writeUint32 } from './wire.js';
+import { allocate, type WireReader, writeUint32 } from './wire.js';
 
 /** An entry ready to send: `head` is new memory, `payload` may be the source entry's own. */
 export interface EntryBuffers {
@@ -45,7 +45,7 @@ function appendStamp(entry: Entry, stampLength: number, options: RestampOptions)
   const length = metadataEnd - metadataStart;
   const size = length + stampLength;
   const prefix = checksum === undefined ? 0 : CHECKSUM_BLOCK;
-  const head = Buffer.allocUnsafe(prefix + 4 + size);
+  const head = allocate(prefix + 4 + size);
   // The old size field goes along, so that one run gives the CRC of what the stored checksum begins with.
   const before = copyWithCrc(head, prefix, bytes, metadataStart - 4, metadataEnd);
   writeUint32(head, prefix, size);
@@ -66,7 +66,7 @@ function replaceFields(entry: Entry, remove: number, stampLength: number, option
   const kept = keptFields(entry, remove);
   const size = kept.length + stampLength;
   const prefix = checksum === undefined ? 0 : CHECKSUM_BLOCK;
-  const head = Buffer.allocUnsafe(prefix + 4 + size);
+  const head = allocate(prefix + 4 + size);
   const at = writeUint32(head, prefix, size);
   head.set(kept, at);
   writeStamp(head, at + kept.length, options);
@@ -112,7 +112,7 @@ export function isRemoved(reader: WireReader, bytes: Uint8Array, remove: number)
 
 function keptFields(entry: Entry, remove: number): Uint8Array {
   const { bytes, metadataStart, metadataEnd } = entry;
-  const kept = Buffer.allocUnsafe(metadataEnd - metadataStart);
+  const kept = allocate(metadataEnd - metadataStart);
   let length = 0;
   const reader = entry.metadata.fields();
   while (reader.next()) {

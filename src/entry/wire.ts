@@ -116,6 +116,23 @@ export function viewOf(bytes: Uint8Array, start: number, end: number): Uint8Arra
   return new Uint8Array(bytes.buffer, bytes.byteOffset + start, end - start);
 }
 
+/** Heads are cut from slabs of this size: making a small array of its own costs ten times as much. */
+const SLAB_BYTES = 32 * 1024;
+let slab = new ArrayBuffer(SLAB_BYTES);
+let slabUsed = 0;
+
+/** Memory for `length` bytes, to be written whole by the caller; a short one shares its buffer with others. */
+export function allocate(length: number): Uint8Array {
+  if (length > SLAB_BYTES / 8) return new Uint8Array(length);
+  if (slabUsed + length > SLAB_BYTES) {
+    slab = new ArrayBuffer(SLAB_BYTES);
+    slabUsed = 0;
+  }
+  const memory = new Uint8Array(slab, slabUsed, length);
+  slabUsed += length;
+  return memory;
+}
+
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** The text of `bytes[start..end)`; what is not UTF-8 reads as U+FFFD. */
@@ -228,12 +245,12 @@ export class RunCopier {
 
 /** A growing buffer for building a message; for producers and parts, not for the verbatim path. */
 export class WireWriter {
-  private bytes = Buffer.allocUnsafe(256);
+  private bytes = new Uint8Array(256);
   private length = 0;
 
   private reserve(more: number): void {
     if (this.length + more <= this.bytes.length) return;
-    const grown = Buffer.allocUnsafe(Math.max(this.bytes.length * 2, this.length + more));
+    const grown = new Uint8Array(Math.max(this.bytes.length * 2, this.length + more));
     grown.set(this.bytes.subarray(0, this.length));
     this.bytes = grown;
   }

@@ -3,6 +3,7 @@
  * describes its batch, is gathered once; records are copied as they stand, neighbours in one run.
  */
 import {
+  allocate,
   type BatchTable,
   CHECKSUM_BLOCK,
   type Codecs,
@@ -152,7 +153,7 @@ export class PartEncoder {
     const stamp: RestampOptions = { ...this.options.stamp, sourcePosition: position };
     const size = described.length + prepareStamp(stamp);
     const prefix = entry.checksum === undefined ? 0 : CHECKSUM_BLOCK;
-    const head = Buffer.allocUnsafe(prefix + 4 + size);
+    const head = allocate(prefix + 4 + size);
     const at = copyBytes(head, writeUint32(head, prefix, size), described, 0, described.length);
     writeStamp(head, at, stamp);
     if (entry.checksum !== undefined) {
