@@ -4,7 +4,7 @@
  */
 import { IsthmusError } from '../errors.js';
 import { hashBytes } from '../ring/index.js';
-import { type Codecs, type DecodeLimits, decompressPayload } from './codecs.js';
+import { type Codecs, type DecodeLimits, decompressPayload } from './codec.js';
 import { type Entry, verifyChecksum } from './entry.js';
 import { Inner } from './fields.js';
 import { readKeyValue } from './keyvalue.js';

@@ -4,7 +4,7 @@
  */
 import { bucketHash, hashBytes } from '../ring/index.js';
 import { BatchMessage, BatchTable } from './batch.js';
-import { type Codecs, codecFor } from './codecs.js';
+import { type Codecs, codecFor } from './codec.js';
 import { crc32c } from './crc32c.js';
 import { Inner, KeyValue, Outer } from './fields.js';
 import { type CompressionType, compressionCode, type Stamp } from './metadata.js';

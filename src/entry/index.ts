@@ -6,9 +6,8 @@ export {
   DEFAULT_MAX_UNCOMPRESSED_BYTES,
   type DecodeLimits,
   decompressPayload,
-  defaultCodecs,
-  zstdCodecOf,
-} from './codecs.js';
+} from './codec.js';
+export { defaultCodecs } from './codecs.js';
 export { concatCrc, crc32c, shiftCrc } from './crc32c.js';
 export {
   batchMessage,
@@ -37,6 +36,7 @@ export {
 } from './restamp.js';
 export type { RestampOptions } from './stamp.js';
 export { allocate, copyBytes, RunCopier, WireReader, WireWriter, writeUint32 } from './wire.js';
+export { zstdCodecOf } from './zstd.js';
 
 // For the rooms above, not for the package's users:
 

@@ -2,14 +2,11 @@
  * The theorem of convergence.md: whatever clusters do, and whatever becomes of their messages, leaders and stores, once
  * policies stop and all can talk again they rest on one shape, the join of what each demands. The world checks the
  * invariants after every step; these tests check where it ends, and what it took to get there.
- *
- * A hop is one message from cluster to cluster whose sender's shape had changed by what it had heard: a push and its
- * answer are a hop each, so that a round of all pairs is two.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { controllerStatus, joinedBase, statedShape } from '../../src/convergence/index.js';
-import { without } from '../../src/convergence/marks.js';
+import { both, without } from '../../src/convergence/marks.js';
 import {
   boundariesOf,
   createLayout,
@@ -31,6 +28,10 @@ import { ConvergenceWorld, PULSAR_OPERATIONS, type WorldPolicy } from '../../src
 import { NO_FAULTS } from '../../src/testing/lossy-network.js';
 
 const nowMs = 1_700_000_000_000;
+const ANTI_ENTROPY_MS = 60_000;
+
+/** Worlds per property; more of them by the environment. */
+const RUNS = Number(process.env.CONVERGENCE_RUNS ?? 150);
 
 /** What happens in a world, and how often. */
 const HAPPENINGS = {
@@ -73,6 +74,8 @@ interface Schedule {
   readonly segments: number;
   /** The clusters have made the topic each on its own. */
   readonly strangers: boolean;
+  /** In the end all begin with new leaders at one moment, so that rounds of all pairs can be counted. */
+  readonly restarts: boolean;
   readonly happenings: readonly Happening[];
 }
 
@@ -93,6 +96,7 @@ function arbSchedule(hosts: fc.Arbitrary<('atomic' | 'plan')[]>): fc.Arbitrary<S
     termless: fc.constantFrom(false, false, false, true),
     segments: fc.constantFrom(1, 1, 2, 3, 4, 5),
     strangers: fc.constantFrom(false, false, false, true),
+    restarts: fc.boolean(),
     happenings: fc.array(arbHappening(), { maxLength: 60 }),
   });
 }
@@ -101,6 +105,8 @@ const atomicHosts = fc.array(fc.constant('atomic' as const), { minLength: 2, max
 const mixedHosts = fc
   .array(fc.constantFrom('atomic' as const, 'plan' as const), { minLength: 1, maxLength: 4 })
   .map((hosts) => ['plan' as const, ...hosts]);
+
+const FAULTS = { lossRate: 0.2, duplicateRate: 0.2, delayMs: [1, 400] } as const;
 
 function worldOf({ seed, hosts, termless, segments, strangers }: Schedule): ConvergenceWorld {
   const isMixed = hosts.includes('plan');
@@ -112,7 +118,7 @@ function worldOf({ seed, hosts, termless, segments, strangers }: Schedule): Conv
       termless: termless && i % 2 === 0,
       layout: createLayout({ segments: strangers ? 1 + ((segments + i) % (isMixed ? 4 : 5)) : segments, nowMs }),
     })),
-    faults: { lossRate: 0.2, duplicateRate: 0.2, delayMs: [1, 400] },
+    faults: FAULTS,
     hostDelayMs: [0, 50],
     unseenRate: 0.3,
   });
@@ -149,7 +155,8 @@ function attempt(run: () => void): void {
 
 const LISTS = [1, 2, 3, 4, 6, 8].map(equalWidthSplits);
 
-function happen(world: ConvergenceWorld, { type, at, other, pick }: Happening, isMixed: boolean): void {
+function happen(world: ConvergenceWorld, { type, at, other, pick }: Happening, { hosts, termless }: Schedule): void {
+  const isMixed = hosts.includes('plan');
   const { clusters } = world;
   const cluster = picked(clusters, at);
   const layout = world.layout(cluster);
@@ -169,10 +176,16 @@ function happen(world: ConvergenceWorld, { type, at, other, pick }: Happening, i
     case 'rebucketDown':
       return attempt(() => world.operate(cluster, { type: 'rebucket', segmentId, splits: picked(LISTS, pick) }));
     case 'cold':
-      world.setPolicy(cluster, coldWhere((boundary) => (boundary >> (pick % 8)) % 3 !== 0));
+      world.setPolicy(
+        cluster,
+        coldWhere((boundary) => (boundary >> (pick % 8)) % 3 !== 0),
+      );
       return world.evaluate(cluster);
     case 'coldBuckets':
-      world.setPolicy(cluster, coldWhere(() => pick % 2 === 0, 1 + (pick % 4)));
+      world.setPolicy(
+        cluster,
+        coldWhere(() => pick % 2 === 0, 1 + (pick % 4)),
+      );
       return world.evaluate(cluster);
     case 'merge':
       return attempt(() => {
@@ -209,6 +222,8 @@ function happen(world: ConvergenceWorld, { type, at, other, pick }: Happening, i
     case 'rejoin':
       return world.setMembers(cluster, clusters);
     case 'recreate':
+      // Without terms its states would be ignored until its epoch has caught up, which is what terms are for (C14).
+      if (termless) return;
       return world.recreate(cluster, createLayout({ segments: 1 + (pick % 2), nowMs }));
     case 'unsupported':
       return world.setSupported(cluster, false);
@@ -232,19 +247,27 @@ function interference(layout: Layout, pick: number, isMixed: boolean): Layout {
   return mergeSegments(layout, left.segmentId, right.segmentId, { bucketPolicy: isMixed ? 'sum' : 'union', nowMs });
 }
 
+/** How long a message takes once links have healed: a push and its answer take twice as long. */
+const [MESSAGE_MS] = NO_FAULTS.delayMs;
+
 /** Links heal, hosts work, everybody leads once and knows all members. Policies are evaluated once more, and stop. */
-function calm(world: ConvergenceWorld): void {
+function calm(world: ConvergenceWorld, restarts: boolean): void {
   const { network, clusters } = world;
   network.healAll();
   network.faults = NO_FAULTS;
   world.hostDelayMs = [0, 0];
   world.unseenRate = 0;
   world.forgetFailures();
+  if (restarts) {
+    for (const cluster of clusters) world.crash(cluster);
+    // What is on its way arrives, and finds nobody.
+    world.clock.advance(FAULTS.delayMs[1]);
+  }
   for (const cluster of clusters) {
     world.setSupported(cluster, true);
+    world.setMembers(cluster, clusters);
     if (world.state(cluster) === undefined) world.elect(cluster);
     world.retire(cluster);
-    world.setMembers(cluster, clusters);
   }
   world.forgetCounts();
   for (const cluster of clusters) world.evaluate(cluster);
@@ -252,7 +275,7 @@ function calm(world: ConvergenceWorld): void {
 
 /** Rest is when three rounds of anti-entropy have changed nothing. */
 function settle(world: ConvergenceWorld): void {
-  world.settle({ quietMs: 200_000, limitMs: 3_600_000 });
+  world.settle({ quietMs: 3 * ANTI_ENTROPY_MS + 20_000, limitMs: 3_600_000 });
 }
 
 /** What each demands, joined: boundaries that are not cold to all who have them, and the lists of the cells in between. */
@@ -328,47 +351,128 @@ function distinctBoundaries(world: ConvergenceWorld): number {
 /** Plays a schedule to its rest; gives what that took. */
 function play(schedule: Schedule) {
   const world = worldOf(schedule);
-  const isMixed = schedule.hosts.includes('plan');
-  for (const happening of schedule.happenings) happen(world, happening, isMixed);
-  calm(world);
+  for (const happening of schedule.happenings) happen(world, happening, schedule);
+  calm(world, schedule.restarts);
   const distinct = Math.max(1, distinctBoundaries(world));
+  const startMs = world.clock.nowMs;
   settle(world);
   const counts = world.clusters.map((cluster) => world.counts(cluster));
   return {
     world,
     distinct,
     shapeChanges: Math.max(...counts.map(({ shapeChanges }) => shapeChanges)),
-    most: Math.max(...counts.map(({ most }) => most)),
-    hops: world.hops,
+    tookMs: world.lastChangeAtMs - startMs,
   };
 }
 
-const RUNS = Number(process.env.RUNS ?? 150);
-const seen: Record<string, number> = {};
-function note(name: string, value: number) { seen[name] = Math.max(seen[name] ?? 0, value); }
+/**
+ * What it takes to come to rest, at most. From new leaders everywhere at one moment, in rounds of all pairs (4 seen at
+ * most 2 in 6,000 worlds); from leaders that know old things and wait for retries, in periods of anti-entropy (seen: one,
+ * and a message). By then a cluster's statement has changed no more often than twice for every boundary there is: it may
+ * let one go and take it back, and as no mark is made anew that is all.
+ */
+const ROUNDS = 3;
+const PERIODS = 2;
+const CHANGES_PER_BOUNDARY = 2;
+
+function checkTheorem(schedule: Schedule): void {
+  const { world, distinct, shapeChanges, tookMs } = play(schedule);
+  expectConverged(world, schedule.hosts);
+  expect(tookMs).toBeLessThanOrEqual(schedule.restarts ? ROUNDS * 2 * MESSAGE_MS : PERIODS * ANTI_ENTROPY_MS);
+  expect(shapeChanges).toBeLessThanOrEqual(CHANGES_PER_BOUNDARY * distinct);
+}
+
+/** How many layers of siblings there are, from the leaves of the split tree to its roots. */
+function layersOf(boundaries: readonly number[], base: readonly number[]): number {
+  const cells = [0, ...boundaries].map((start, i) => ({
+    range: { start, end: (boundaries[i] ?? 0x10000) - 1 },
+    entryBucketSplits: [],
+  }));
+  const siblings = siblingBoundaries({ cells }, base);
+  return siblings.length === 0 ? 0 : 1 + layersOf(without(boundaries, siblings), base);
+}
 
 describe('the theorem', () => {
   it('clusters with atomic hosts come to rest on the join of what each demands', () => {
-    fc.assert(
-      fc.property(arbSchedule(atomicHosts), (schedule) => {
-        const { world, distinct, shapeChanges, most, hops } = play(schedule);
-        expectConverged(world, schedule.hosts);
-        note('atomic hops', hops); note('atomic ratio', shapeChanges / distinct); note('atomic most', most);
-      }),
-      { numRuns: RUNS },
-    );
-    console.log(seen);
-  }, 1000000);
+    fc.assert(fc.property(arbSchedule(atomicHosts), checkTheorem), { numRuns: RUNS });
+  });
 
   it('clusters some of which have plan hosts come to rest on it, as far as their hosts can go', () => {
+    fc.assert(fc.property(arbSchedule(mixedHosts), checkTheorem), { numRuns: RUNS });
+  });
+
+  it('once all is cold to all, every evaluation merges a layer of the split tree, down to the base grid', () => {
     fc.assert(
-      fc.property(arbSchedule(mixedHosts), (schedule) => {
-        const { world, distinct, shapeChanges, most, hops } = play(schedule);
+      fc.property(arbSchedule(atomicHosts), (schedule) => {
+        const { world } = play(schedule);
+        const [first = ''] = world.clusters;
+        const base = () => joinedBase(world.state(first) ?? { layout: world.layout(first), peers: new Map() });
+        const boundaries = () => boundariesOf(shapeOf(world.layout(first)));
+        const layers = layersOf(boundaries(), base());
+        for (const cluster of world.clusters)
+          world.setPolicy(
+            cluster,
+            coldWhere(() => true),
+          );
+        for (let layer = 0; layer < layers; layer++) {
+          for (const cluster of world.clusters) world.evaluate(cluster);
+          world.clock.advance(ROUNDS * 2 * MESSAGE_MS);
+        }
+        expect(boundaries()).toEqual(both(boundaries(), base()));
         expectConverged(world, schedule.hosts);
-        note('mixed hops', hops); note('mixed ratio', shapeChanges / distinct); note('mixed most', most);
       }),
-      { numRuns: RUNS },
+      { numRuns: Math.ceil(RUNS / 4) },
     );
-    console.log(seen);
-  }, 1000000);
+  });
+});
+
+describe('B54: split, merge, split', () => {
+  const COOLDOWN_MS = 300_000;
+  const HALF = 0x8000;
+
+  /** Hot and cold by turns every 30 s at one boundary, with a cooldown. */
+  const restless: WorldPolicy = (state, now) => {
+    const isHot = Math.floor(now / 30_000) % 2 === 0;
+    const rested = now >= COOLDOWN_MS + Math.max(state.lastSplitAtMs ?? 0, state.lastMergeAtMs ?? 0);
+    const [only, another] = state.layout.active;
+    const splits = isHot && rested && only !== undefined && another === undefined;
+    return {
+      ...(splits ? { action: { type: 'split', segmentId: only.segmentId, reason: 'hot' } as const } : {}),
+      coldMarks: { segments: !isHot && rested ? [HALF] : [], buckets: [] },
+    };
+  };
+
+  it.each(['atomic', 'plan'] as const)('changes no more often than its cooldown lets it, on %s hosts', (host) => {
+    let writes = 0;
+    const layout = createLayout({ segments: 2, buckets: 4, nowMs });
+    const world = new ConvergenceWorld({
+      seed: 54,
+      clusters: [
+        { cluster: 'a', layout, host, policy: restless },
+        { cluster: 'b', layout, host, policy: () => ({ coldMarks: { segments: [HALF], buckets: [] } }) },
+      ],
+      faults: { lossRate: 0.1, duplicateRate: 0.1, delayMs: [1, 5000] },
+      onEvent: (event) => {
+        const isSplitOrMerge = event.type === 'written' && event.operation?.type !== 'rebucket';
+        if (isSplitOrMerge && event.cluster === 'a') writes++;
+      },
+    });
+    for (const cluster of world.clusters) world.elect(cluster);
+    for (let at = 0; at < 3_600_000; at += 10_000) {
+      for (const cluster of world.clusters) world.evaluate(cluster);
+      world.clock.advance(10_000);
+    }
+    expect(writes).toBeGreaterThan(4);
+    expect(writes).toBeLessThanOrEqual(3_600_000 / COOLDOWN_MS + 1);
+    // The load stops: cold for good.
+    world.setPolicy(
+      'a',
+      coldWhere(() => true),
+    );
+    for (let times = 0; times < 3; times++) {
+      for (const cluster of world.clusters) world.evaluate(cluster);
+      settle(world);
+    }
+    expect(world.clusters.map((cluster) => inShort(shapeOf(world.layout(cluster))))).toEqual(['0/4', '0/4']);
+  });
 });

@@ -294,10 +294,17 @@ class Stage {
       case 'merge':
         return { type: 'merge', boundary: hexNumber(hash) };
       case 'rebucket':
-        return { type: 'rebucket', segmentId: this.segmentAt(cluster, hash), splits: equalWidthSplits(Number(more[0])) };
+        return {
+          type: 'rebucket',
+          segmentId: this.segmentAt(cluster, hash),
+          splits: equalWidthSplits(Number(more[0])),
+        };
       case 'withdraw': {
         if (hash !== 'buckets') return { type: 'withdraw', boundary: hexNumber(hash) };
-        return { type: 'withdraw', range: findActiveSegment(this.world.layout(cluster), hexNumber(more[0] ?? '0')).range };
+        return {
+          type: 'withdraw',
+          range: findActiveSegment(this.world.layout(cluster), hexNumber(more[0] ?? '0')).range,
+        };
       }
     }
   }
@@ -309,7 +316,10 @@ class Stage {
     const keep = kept === undefined ? undefined : equalWidthSplits(Number(kept));
     const cells = state === undefined || keep === undefined ? [] : statedShape(state).cells;
     return {
-      segments: words.filter((word) => /^[0-9a-f]+$/.test(word)).map(hexNumber).sort((a, b) => a - b),
+      segments: words
+        .filter((word) => /^[0-9a-f]+$/.test(word))
+        .map(hexNumber)
+        .sort((a, b) => a - b),
       buckets: cells.flatMap(({ range, entryBucketSplits }) => {
         const boundaries = entryBucketSplits.filter((boundary) => !keep?.includes(boundary));
         return boundaries.length === 0 ? [] : [{ range, boundaries }];
@@ -328,7 +338,10 @@ class Stage {
       const stated = state === undefined ? undefined : statedShape(state);
       const isOnTheWay = stated !== undefined && !equalShapes(stated, shapeOf(layout));
       const marks = state?.policyMarks === undefined ? undefined : controllerStatus(state, START_MS).coldMarks;
-      const more = [isOnTheWay ? `goal ${shapeText(stated)}` : '', state === undefined ? 'no leader' : marksText(marks)];
+      const more = [
+        isOnTheWay ? `goal ${shapeText(stated)}` : '',
+        state === undefined ? 'no leader' : marksText(marks),
+      ];
       this.say([cluster, layoutText(layout), ...more.filter((text) => text !== '')].join('  '));
     }
   }
@@ -408,7 +421,9 @@ function layoutText(layout: Layout): string {
 }
 
 function shapeText({ cells }: Shape): string {
-  return cells.map(({ range, entryBucketSplits }) => `${hexText(range.start)}/${listText(entryBucketSplits)}`).join(' ');
+  return cells
+    .map(({ range, entryBucketSplits }) => `${hexText(range.start)}/${listText(entryBucketSplits)}`)
+    .join(' ');
 }
 
 function listText(list: readonly number[]): string {
@@ -418,7 +433,9 @@ function listText(list: readonly number[]): string {
 /** Nothing for no marks; a question mark for a state that does not say. */
 function marksText(marks: ColdMarks | undefined): string {
   if (marks === undefined) return 'cold ?';
-  const buckets = marks.buckets.map(({ range, boundaries }) => `${hexText(range.start)}/(${boundaries.map(hexText).join(' ')})`);
+  const buckets = marks.buckets.map(
+    ({ range, boundaries }) => `${hexText(range.start)}/(${boundaries.map(hexText).join(' ')})`,
+  );
   const all = [...marks.segments.map(hexText), ...buckets];
   return all.length === 0 ? '' : `cold ${all.join(' ')}`;
 }
@@ -441,7 +458,10 @@ function optionsIn(words: readonly string[]): ReadonlyMap<string, string> {
 
 function layoutFrom(options: ReadonlyMap<string, string>): Layout {
   const at = options.get('at');
-  const first = at === undefined ? { segments: Number(options.get('segments') ?? 1) } : { boundaries: at.split(',').map(hexNumber) };
+  const first =
+    at === undefined
+      ? { segments: Number(options.get('segments') ?? 1) }
+      : { boundaries: at.split(',').map(hexNumber) };
   return createLayout({ ...first, buckets: Number(options.get('buckets') ?? 1), nowMs: START_MS });
 }
 
