@@ -56,6 +56,8 @@ export interface PeerRecord {
   readonly attempts: number;
   /** When a failed push is tried again. */
   readonly retryAtMs?: number;
+  /** The last push was answered with an error: that the peer can be reached is no reason to try again at once. */
+  readonly refused: boolean;
   /** Why the last push failed. */
   readonly lastError?: string;
   /** Its demands do not fit the fold limit (C20). */

@@ -138,7 +138,16 @@ export function heardStates({ peers }: Pick<ControllerState, 'peers'>): PeerStat
 }
 
 function newRecord(cluster: string, sinceMs: number): PeerRecord {
-  return { cluster, sinceMs, unsupported: false, dirty: true, attempts: 0, leftOut: false, wentBack: false };
+  return {
+    cluster,
+    sinceMs,
+    unsupported: false,
+    dirty: true,
+    attempts: 0,
+    refused: false,
+    leftOut: false,
+    wentBack: false,
+  };
 }
 
 /** Sets members, and takes away those that are set to undefined. */
@@ -212,13 +221,13 @@ class Turn {
     this.dropFallenMarks();
     if (this.s.wish !== undefined && withAdded(stated, this.s.wish) === stated) this.set({ wish: undefined });
     const next = this.next();
-    this.dropMarksBetweenNoSiblings(next);
     this.noteLeftOut(next);
     this.noteDivergence();
     if (this.s.changeRetryAtMs !== undefined) {
       return this.answerAll({ code: 'failed', message: 'the last change of the layout failed and is tried again' });
     }
     if (this.change(next)) return;
+    this.dropMarksBetweenNoSiblings(next);
     // A plan that ended short of its goal leaves the layout as the statement, which may want something else (C22).
     if (!equalShapes(stated, statedShape(this.s))) return this.settle();
     this.answerAll();
@@ -384,8 +393,9 @@ class Turn {
       this.answer(requestId, from, { code: 'wrongTerm', message });
       return;
     }
-    // It can be reached again, so a push that waits need not wait longer.
-    this.setPeer(from, { unsupported: false, attempts: 0, retryAtMs: undefined });
+    this.setPeer(from, { unsupported: false });
+    // It can be reached again, so a push that waits for that need not wait longer.
+    if (!record.refused) this.setPeer(from, { attempts: 0, retryAtMs: undefined });
     this.learn(record.cluster, state);
     // A repeated push waits as the first one does: an answer says that the fold is committed (C15).
     this.set({ waiting: [...this.s.waiting, { requestId, peer: from }] });
@@ -423,7 +433,7 @@ class Turn {
     const record = this.s.peers.get(peer);
     if (record?.inFlight?.pushId !== pushId) return;
     const { inFlight } = record;
-    this.setPeer(peer, { inFlight: undefined, unsupported: false });
+    this.setPeer(peer, { inFlight: undefined, unsupported: false, refused: result.error !== undefined });
     const learnt = result.state !== undefined && result.state.cluster === peer && this.learn(peer, result.state);
     if (result.error === undefined) {
       this.setPeer(peer, { ackedEpoch: inFlight.epoch, attempts: 0, retryAtMs: undefined, lastError: undefined });
@@ -440,7 +450,7 @@ class Turn {
     const { peer, pushId, reason, unsupported, random } = event;
     const record = this.s.peers.get(peer);
     if (record?.inFlight?.pushId !== pushId) return;
-    this.setPeer(peer, { inFlight: undefined, dirty: true, lastError: reason });
+    this.setPeer(peer, { inFlight: undefined, dirty: true, refused: false, lastError: reason });
     if (!unsupported && !record.unsupported) return this.retryLater(peer, random);
     // Asked again on the anti-entropy timer; until then it counts neither as unheard nor by its caps (C19).
     this.setPeer(peer, { unsupported: true, dirty: false, attempts: 0, retryAtMs: undefined });

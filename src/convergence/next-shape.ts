@@ -64,27 +64,38 @@ export function nextShape(input: NextShapeInput): NextShape {
     (joined, peer) => unionBoundaries(joined, peer.base ?? []),
     input.base ?? [],
   );
-  const leftOut: string[] = [];
-  let shape = fold(input, peers, peers, base);
+  // Who cannot fit by itself is left out before anything is joined: a join of two such states may be huge (C21).
+  const possible = peers.filter((peer) => !isBeyondLimits(peer, input));
+  let taken: readonly Peer[] = possible;
+  let shape = fold(input, peers, taken, base);
   if (!fits(shape, input)) {
-    const taken: typeof peers = [];
+    taken = [];
     const alone = fold(input, peers, taken, base);
     shape = alone;
-    for (const peer of peers) {
+    for (const peer of possible) {
       const candidate = fold(input, peers, [...taken, peer], base);
-      if (fits(candidate, input, alone)) {
-        taken.push(peer);
-        shape = candidate;
-      } else {
-        leftOut.push(peer.cluster);
-      }
+      if (!fits(candidate, input, alone)) continue;
+      taken = [...taken, peer];
+      shape = candidate;
     }
   }
+  const leftOut = peers.filter((peer) => !taken.includes(peer)).map(({ cluster }) => cluster);
   if (equalShapes(shape, input.local)) shape = input.local;
   return { shape, base, ...difference(input.local, shape), leftOut };
 }
 
 type Peer = NextShapeInput['peers'][number];
+
+/** True for a peer whose demands alone are more than the limits, and more than the local shape has already. */
+function isBeyondLimits(peer: Peer, { local, foldLimit, bucketLimit = DEFAULT_BUCKET_LIMIT }: NextShapeInput): boolean {
+  if (demandedBoundaries(peer).length >= Math.max(foldLimit, local.cells.length)) return true;
+  const longest = local.cells.reduce((most, { entryBucketSplits }) => Math.max(most, entryBucketSplits.length), 0);
+  const sweep = new DemandSweep(peer);
+  return peer.shape.cells.some(({ range }) => {
+    const { length } = sweep.demandedOn(range);
+    return length >= bucketLimit && length > longest;
+  });
+}
 
 /** The local shape with the demands of `taken`, less what `peers` let go. */
 function fold(input: NextShapeInput, peers: readonly Peer[], taken: readonly Peer[], base: readonly number[]): Shape {
@@ -124,6 +135,7 @@ function joinBuckets(
     let added: readonly number[] = [];
     let cold = both(ownCold.coldOver(range), own.entryBucketSplits);
     for (const { sweep, isTaken } of demands) {
+      if (!isTaken && cold.length === 0) continue;
       const demanded = sweep.demandedOn(range);
       cold = without(cold, demanded);
       if (isTaken) added = unionBoundaries(added, demanded);

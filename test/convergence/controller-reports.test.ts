@@ -17,7 +17,11 @@ describe('B13: a merge decided on missing knowledge', () => {
     ['c has left the set', (bench) => bench.send({ type: 'members', members: ['b'] }), true],
     ['c has the boundary and no mark', (bench) => bench.answer(peer('c', '0/1 8000/1')), false],
     ['c does not have the boundary', (bench) => bench.answer(peer('c', '0/1')), true],
-    ['c demands a boundary beside it, so that they are no siblings', (bench) => bench.answer(peer('c', '0/1 4000/1', { cold: '' })), false],
+    [
+      'c demands a boundary beside it, so that they are no siblings',
+      (bench) => bench.answer(peer('c', '0/1 4000/1', { cold: '' })),
+      false,
+    ],
   ])('%s', (_, happens, merges) => {
     const bench = new Bench('0/1 8000/1', { members: ['b', 'c'] });
     bench.decide('8000');

@@ -38,16 +38,15 @@ import {
   createLayout,
   equalShapes,
   findActiveSegment,
-  isEqualWidth,
   type Layout,
   mergeSegments,
   type Operation,
-  type Shape,
   shapeOf,
   splitSegment,
 } from '../../src/layout/index.js';
 import { equalWidthSplits, formatRange, type HashRange } from '../../src/ring/index.js';
 import { ConvergenceWorld, type WorldCluster, type WorldEvent } from '../../src/testing/convergence-world.js';
+import { hexNumber, hexText, layoutText, shapeText } from './shorthand.js';
 
 const folder = new URL('../scenarios/convergence/', import.meta.url);
 const isUpdate = process.env.UPDATE_SCENARIOS === '1';
@@ -60,7 +59,7 @@ describe('scenarios of convergence', () => {
     const told = readFileSync(file, 'utf8');
     const played = play(told);
     if (isUpdate) writeFileSync(file, played);
-    expect(isUpdate ? readFileSync(file, 'utf8') : told).toBe(played);
+    expect(played).toBe(isUpdate ? played : told);
   });
 });
 
@@ -338,10 +337,7 @@ class Stage {
       const stated = state === undefined ? undefined : statedShape(state);
       const isOnTheWay = stated !== undefined && !equalShapes(stated, shapeOf(layout));
       const marks = state?.policyMarks === undefined ? undefined : controllerStatus(state, START_MS).coldMarks;
-      const more = [
-        isOnTheWay ? `goal ${shapeText(stated)}` : '',
-        state === undefined ? 'no leader' : marksText(marks),
-      ];
+      const more = [isOnTheWay ? `goal ${shapeText(stated)}` : '', state === undefined ? 'no leader' : coldText(marks)];
       this.say([cluster, layoutText(layout), ...more.filter((text) => text !== '')].join('  '));
     }
   }
@@ -413,43 +409,21 @@ function reportText(report: ControllerReport): string {
 }
 
 function stateText({ epoch, shape, coldMarks }: PeerState): string {
-  return [`e${epoch}`, shapeText(shape), marksText(coldMarks)].filter((text) => text !== '').join('  ');
-}
-
-function layoutText(layout: Layout): string {
-  return `e${layout.epoch}  ${shapeText(shapeOf(layout))}`;
-}
-
-function shapeText({ cells }: Shape): string {
-  return cells
-    .map(({ range, entryBucketSplits }) => `${hexText(range.start)}/${listText(entryBucketSplits)}`)
-    .join(' ');
-}
-
-function listText(list: readonly number[]): string {
-  return isEqualWidth(list) ? `${list.length + 1}` : `(${list.map(hexText).join(' ')})`;
+  return [`e${epoch}`, shapeText(shape), coldText(coldMarks)].filter((text) => text !== '').join('  ');
 }
 
 /** Nothing for no marks; a question mark for a state that does not say. */
-function marksText(marks: ColdMarks | undefined): string {
-  if (marks === undefined) return 'cold ?';
-  const buckets = marks.buckets.map(
+function coldText(cold: ColdMarks | undefined): string {
+  if (cold === undefined) return 'cold ?';
+  const buckets = cold.buckets.map(
     ({ range, boundaries }) => `${hexText(range.start)}/(${boundaries.map(hexText).join(' ')})`,
   );
-  const all = [...marks.segments.map(hexText), ...buckets];
+  const all = [...cold.segments.map(hexText), ...buckets];
   return all.length === 0 ? '' : `cold ${all.join(' ')}`;
 }
 
 function rangesText(ranges: readonly HashRange[]): string {
   return ranges.length === 0 ? '-' : ranges.map(formatRange).join(' ');
-}
-
-function hexText(value: number): string {
-  return value.toString(16);
-}
-
-function hexNumber(text: string): number {
-  return Number.parseInt(text, 16);
 }
 
 function optionsIn(words: readonly string[]): ReadonlyMap<string, string> {
