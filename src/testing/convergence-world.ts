@@ -91,7 +91,7 @@ export type WorldEvent =
 /** How a store fails: before it has done anything, or after, so that nobody knows. */
 export type StoreFailure = 'before' | 'after';
 
-type WorldMessage =
+export type WorldMessage =
   | {
       readonly type: 'push';
       readonly sender: Leader;

@@ -11,6 +11,7 @@ export {
   type StoreFailure,
   type WorldCluster,
   type WorldEvent,
+  type WorldMessage,
   type WorldOptions,
   type WorldPolicy,
 } from './convergence-world.js';
