@@ -91,7 +91,7 @@ export type WorldEvent =
 /** How a store fails: before it has done anything, or after, so that nobody knows. */
 export type StoreFailure = 'before' | 'after';
 
-export type WorldMessage =
+type WorldMessage =
   | {
       readonly type: 'push';
       readonly sender: Leader;
@@ -145,7 +145,12 @@ interface Leader {
 
 export class ConvergenceWorld {
   readonly clock = new VirtualClock();
-  readonly network: LossyNetwork<WorldMessage>;
+  /** For faults and partitions; what it carries is the world's own. */
+  get network(): LossyNetwork<unknown> {
+    return this.messages as LossyNetwork<unknown>;
+  }
+
+  private readonly messages: LossyNetwork<WorldMessage>;
   /** When a layout or a stated shape last changed. */
   lastChangeAtMs: number;
   hostDelayMs: readonly [least: number, most: number];
@@ -160,7 +165,7 @@ export class ConvergenceWorld {
     this.hostDelayMs = hostDelayMs;
     this.unseenRate = unseenRate;
     this.lastChangeAtMs = this.clock.nowMs;
-    this.network = new LossyNetwork({
+    this.messages = new LossyNetwork({
       clock: this.clock,
       random: this.random,
       deliver: (transit) => this.arrive(transit),
@@ -460,7 +465,7 @@ export class ConvergenceWorld {
   private push(leader: Leader, peer: string, pushId: number, state: PeerState): void {
     const { cluster } = leader.member;
     this.tell({ type: 'push', from: cluster, to: peer, state });
-    this.network.send(cluster, peer, { type: 'push', sender: leader, pushId, state, hops: leader.statedHops + 1 });
+    this.messages.send(cluster, peer, { type: 'push', sender: leader, pushId, state, hops: leader.statedHops + 1 });
     this.clock.schedule(this.options.requestTimeoutMs ?? 10_000, () => {
       this.pushFailed(leader, peer, pushId, 'no answer', false);
     });
@@ -478,7 +483,7 @@ export class ConvergenceWorld {
     if (request === undefined) throw this.broken(leader.member.cluster, `request ${requestId} was answered twice`);
     leader.requests.delete(requestId);
     const { sender, pushId } = request;
-    this.network.send(leader.member.cluster, sender.member.cluster, {
+    this.messages.send(leader.member.cluster, sender.member.cluster, {
       type: 'answer',
       sender,
       pushId,
@@ -502,7 +507,7 @@ export class ConvergenceWorld {
   private receive(from: string, to: string, message: Extract<WorldMessage, { type: 'push' }>): void {
     const member = this.member(to);
     const { sender, pushId, state } = message;
-    if (!member.isSupported) return this.network.send(to, from, { type: 'refusal', sender, pushId });
+    if (!member.isSupported) return this.messages.send(to, from, { type: 'refusal', sender, pushId });
     const [leader] = member.leaders;
     if (leader === undefined) return;
     this.tell({ type: 'arrival', from, to, state });

@@ -11,7 +11,6 @@ export {
   type StoreFailure,
   type WorldCluster,
   type WorldEvent,
-  type WorldMessage,
   type WorldOptions,
   type WorldPolicy,
 } from './convergence-world.js';
