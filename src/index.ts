@@ -50,7 +50,7 @@
  * ## Rooms
  *
  * From below: `ring` (hashes, ranges, buckets), `entry` (the stored entry), `layout` (the segment DAG, shapes, joins),
- * `dedup`, `rebatch`, `convergence`. They read no clock, no random source, no network and no disk: the same inputs give the same
+ * `dedup`, `rebatch`, `convergence`, `replication` (the slow-path budget). They read no clock, no random source, no network and no disk: the same inputs give the same
  * outputs. `isthmus/drivers` runs them against `ports`, the interfaces a host implements; `isthmus/adapters/*` are
  * ready ports; `isthmus/testing` has arbitraries for property tests.
  *
@@ -208,6 +208,20 @@ export {
   type SkipReason,
   type SourceSegment,
 } from './rebatch/index.js';
+export {
+  type BudgetEffect,
+  type BudgetOptions,
+  type BudgetReport,
+  type BudgetSettings,
+  DEFAULT_BUDGET,
+  RateLimit,
+  type RateLimitEffect,
+  type RateLimitSettings,
+  type ReadSize,
+  SlowPathBudget,
+  slowPathBytes,
+  type ThrottledTime,
+} from './replication/index.js';
 export {
   bucketHash,
   bucketIndex,

@@ -15,3 +15,4 @@ export {
   type ReplicatorStatus,
 } from './replicator.js';
 export type { HoldReason, ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator-state.js';
+export { SlowPath } from './slow-path.js';

@@ -20,6 +20,8 @@ export interface ReplicatorOptions {
   /** See `RebatchOptions.keepCodec` (R8). */
   readonly keepCodec?: boolean | undefined;
   readonly limits?: DecodeLimits | undefined;
+  /** Names this replicator in the report of the slow-path budget; no two that share a budget have the same. */
+  readonly name?: string;
   /** Entries of one read; default 100. */
   readonly maxReadEntries?: number;
   /** Wait before an unreachable remote is tried again, in milliseconds; default 100. */
@@ -48,7 +50,15 @@ export interface ReplicatorCounters {
 /** One source segment's place on its way to the remote. */
 export interface SegmentStatus {
   readonly segmentId: number;
-  readonly state: 'waitingForParents' | 'reading' | 'sending' | 'held' | 'unavailable' | 'drained' | 'failed';
+  readonly state:
+    | 'waitingForParents'
+    | 'reading'
+    | 'throttled'
+    | 'sending'
+    | 'held'
+    | 'unavailable'
+    | 'drained'
+    | 'failed';
   /** The last acknowledged position. */
   readonly cursor?: SourcePosition;
   readonly held?: { readonly position: SourcePosition; readonly reason: HoldReason; readonly message: string };

@@ -12,11 +12,14 @@ import { EventStream } from './events.js';
 import { Latest } from './latest.js';
 import type { HoldReason, ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator-state.js';
 import { type SegmentContext, SegmentReplication } from './segment.js';
+import type { SlowPath } from './slow-path.js';
 
 /** What a replicator runs on. */
 export interface ReplicatorPorts {
   readonly source: EntrySource;
   readonly remote: RemoteTopic;
+  /** The slow-path budget, shared by all replicators of the process; without it re-batching is not bounded. */
+  readonly slowPath?: SlowPath;
   /** Default: the clock of this process. */
   readonly clock?: Clock;
 }
@@ -55,6 +58,9 @@ export function createReplicator(ports: ReplicatorPorts, options: ReplicatorOpti
   return new TopicReplicator(ports, options);
 }
 
+/** Numbers the replicators that were given no name. */
+let unnamed = 0;
+
 class TopicReplicator implements Replicator {
   private readonly segments = new Map<number, SegmentReplication>();
   private readonly drained = new Set<number>();
@@ -88,6 +94,8 @@ class TopicReplicator implements Replicator {
       remoteLayout: this.remoteLayout,
       options: { maxReadEntries: 100, retryDelayMs: 100, ...options },
       counters: this.counters,
+      slowPath: ports.slowPath,
+      name: options.name ?? `replicator ${++unnamed}`,
       stopping: this.stopping.signal,
       now: () => clock.now(),
       sleep: (ms, signal) => clock.sleep(ms, signal),

@@ -3,6 +3,7 @@
  * that order holds whatever the layouts do meanwhile.
  */
 import {
+  DEFAULT_MAX_UNCOMPRESSED_BYTES,
   type Entry,
   type EntryBuffers,
   parseEntry,
@@ -21,9 +22,11 @@ import {
   rebatch,
   type SourceSegment,
 } from '../rebatch/index.js';
+import { slowPathBytes } from '../replication/index.js';
 import type { HashRange } from '../ring/index.js';
 import type { Latest } from './latest.js';
 import type { HoldReason, ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator-state.js';
+import type { SlowPath } from './slow-path.js';
 
 const HOLD_REASONS: ReadonlySet<string> = new Set<HoldReason>([
   'malformedEntry',
@@ -41,6 +44,9 @@ export interface SegmentContext {
   readonly remoteLayout: Latest<RemoteLayout>;
   readonly options: Required<Pick<ReplicatorOptions, 'maxReadEntries' | 'retryDelayMs'>> & ReplicatorOptions;
   readonly counters: ReplicatorCounters;
+  /** The budget of the process, and this replicator's name in it; without one the slow path is not bounded. */
+  readonly slowPath: SlowPath | undefined;
+  readonly name: string;
   /** Set when the replicator is to come to rest: no new entry is begun. */
   readonly stopping: AbortSignal;
   now(): number;
@@ -178,11 +184,7 @@ export class SegmentReplication {
       unkeyedBatches: options.unkeyedBatches,
       done,
     });
-    const path =
-      chosen.kind === 'inspect'
-        ? inspectBatch(entry, this.segment, remote, { codecs: options.codecs, limits: options.limits })
-        : chosen;
-    if (chosen.kind === 'inspect') counters.inspected++;
+    const path = chosen.kind === 'inspect' ? await this.inspect(entry, remote) : chosen;
     switch (path.kind) {
       case 'skip':
         // Settled by parts of an earlier attempt: that was no skip.
@@ -194,6 +196,30 @@ export class SegmentReplication {
         return this.forward(entry, position, remote, path.segmentId, done);
       case 'rebatch':
         return this.forwardParts(entry, position, remote, done);
+    }
+  }
+
+  private async inspect(entry: Entry, remote: RemoteLayout): Promise<ReturnType<typeof inspectBatch>> {
+    const { codecs, limits } = this.context.options;
+    const path = await this.onSlowPath(entry, () => inspectBatch(entry, this.segment, remote, { codecs, limits }));
+    this.context.counters.inspected++;
+    return path;
+  }
+
+  /** Work on a payload waits for the budget, and with it this segment's reading (PIP-495, Slow-path backpressure). */
+  private async onSlowPath<T>(entry: Entry, work: () => T): Promise<T> {
+    const { slowPath, name, options, stopping } = this.context;
+    if (slowPath === undefined) return work();
+    const { uncompressedSize } = entry.metadata;
+    // What the limit refuses costs nothing: a claim of gigabytes must not become a debt of minutes.
+    const limit = options.limits?.maxUncompressedBytes ?? DEFAULT_MAX_UNCOMPRESSED_BYTES;
+    if ((uncompressedSize ?? 0) > limit) return work();
+    this.state = 'throttled';
+    try {
+      const bytes = slowPathBytes(entry.bytes.length, uncompressedSize);
+      return await slowPath.run(`${name} segment ${this.segment.segmentId}`, bytes, stopping, work);
+    } finally {
+      this.state = 'sending';
     }
   }
 
@@ -248,14 +274,16 @@ export class SegmentReplication {
     done: Rectangle[],
   ): Promise<Attempt> {
     const { options, counters } = this.context;
-    const parts = rebatch(entry, this.segment, remote, {
-      codecs: options.codecs,
-      stamp: this.stamp(position),
-      done,
-      keepCodec: options.keepCodec,
-      limits: options.limits,
-      maxEntryBytes: this.context.remote.maxEntryBytes,
-    });
+    const parts = await this.onSlowPath(entry, () =>
+      rebatch(entry, this.segment, remote, {
+        codecs: options.codecs,
+        stamp: this.stamp(position),
+        done,
+        keepCodec: options.keepCodec,
+        limits: options.limits,
+        maxEntryBytes: this.context.remote.maxEntryBytes,
+      }),
+    );
     for (const part of parts) {
       const result = await this.send(part.segmentId, part.position, part.lowestHash, part.buffers);
       if (result.type === 'sealed') return result;

@@ -182,6 +182,18 @@ describe('C5 to C13: deciding', () => {
     expect(bench.told).toEqual(['commit 0/1 2000/1 4000/1 8000/1']);
   });
 
+  it('what is asked for is not let go in the same step, whatever marks say', () => {
+    const bench = met('0/1 2000/1', { members: [] });
+    bench.operate({ type: 'split', segmentId: 2, at: [0x8000] });
+    // The mark of 2000 arrives before the commit. Both clauses hold, one after the other, and nothing comes back.
+    bench.decide('2000');
+    bench.send({ type: 'changeFailed', reason: 'the store is not there', layout: bench.state.layout, random: 0 });
+    expect(bench.after(0)).toContain('commit 0/1 2000/1 8000/1');
+    expect(bench.commit()).toContain('commit 0/1 8000/1');
+    expect(bench.commit()).toEqual([]);
+    expect([bench.layout, bench.state.wish]).toEqual(['e3  0/1 8000/1', undefined]);
+  });
+
   it('an action of the policy does not replace what the operator waits for', () => {
     const bench = met('0/1 8000/1');
     bench.operate({ type: 'split', segmentId: 1 });
@@ -522,15 +534,26 @@ describe('C22: a host that performs operations', () => {
   });
 
   it('a merge of its own that failed but was made is nobody else’s', () => {
-    // c000 is no midpoint of [4000, ffff], so the plan first merges up to where midpoints make both.
-    const bench = met('0/1 4000/1', { operations });
-    bench.push(peer('b', '0/1 4000/1 8000/1', { epoch: 2 }));
-    expect(bench.told).toContain('perform merge 1 2');
+    // 8000 is no midpoint of [4000, ffff]: the plan merges that up to the whole ring, and cuts both again.
+    const bench = met('0/1 4000/1', { operations, members: [] });
+    bench.operate({ type: 'split', segmentId: 2, at: [0x8000] });
+    expect(bench.told).toEqual(['perform merge 1 2']);
     const layout = bench.performed(bench.operation);
     bench.send({ type: 'changeFailed', reason: 'no answer', layout, random: 0.5 });
     expect(bench.stated).toBe('0/1 4000/1 8000/1');
     bench.finish();
     expect(bench.layout).toMatch(/ {2}0\/1 4000\/1 8000\/1$/);
+  });
+
+  it('a plan that ends short of its goal goes on from the layout as reached', () => {
+    const bench = met('0/2', { operations });
+    bench.push(peer('b', '0/2 5000/2 8000/2', { epoch: 2, equalWidth: true }));
+    const { operation } = bench;
+    // Meanwhile b gives 5000 up, which is out of reach here, and raises what it lay in.
+    bench.push(peer('b', '0/8 8000/2', { epoch: 3, equalWidth: true }), 2);
+    bench.send({ type: 'committed', layout: bench.performed(operation) });
+    bench.finish();
+    expect([bench.state.goal, shapeText(shapeOf(bench.state.layout))]).toEqual([undefined, '0/8 8000/2']);
   });
 
   it('what is out of reach is not done, and no wish waits for it', () => {
