@@ -1,4 +1,4 @@
-/** The verbatim path: parse, choose, re-stamp (performance.md's first three rows). */
+/** The verbatim path: parse, choose, re-stamp. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

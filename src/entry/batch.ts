@@ -55,7 +55,7 @@ export class BatchTable {
     let at = 0;
     let found = 0;
     for (; found < count && at < bytes.length; found++) at = this.locate(found, at);
-    // A compacted batch may hold only the records it kept, under the count it had before (pulsar-wire 3.2).
+    // A compacted batch may hold only the records it kept, under the count it had before.
     if (found !== count && (compactedCount === 0 || found !== compactedCount)) {
       refuse(`says it holds ${count} messages, but ends after ${found}`);
     }

@@ -1,7 +1,6 @@
 /**
  * The path of one entry: forwarded as it is, re-batched, looked into, skipped or held. Decided from the outer
- * metadata, the source segment and the remote's layout alone, never from the payload (replication.md, "Path of one
- * entry"; R1 to R6).
+ * metadata, the source segment and the remote's layout alone, never from the payload (R1 to R6).
  */
 import { type Codecs, type DecodeLimits, type Entry, openBatch } from '../entry/index.js';
 import { IsthmusError, show } from '../errors.js';

@@ -1,5 +1,5 @@
 /**
- * The theorem of convergence.md: whatever clusters do, and whatever becomes of their messages, leaders and stores, once
+ * The theorem of convergence: whatever clusters do, and whatever becomes of their messages, leaders and stores, once
  * policies stop and all can talk again they rest on one shape, the join of what each demands. The world checks the
  * invariants after every step; these tests check where it ends, and what it took to get there.
  */

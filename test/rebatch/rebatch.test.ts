@@ -624,7 +624,7 @@ describe('batches of Pulsar 5.0.1', () => {
     },
   );
 
-  it('pulsar-wire 3.2: a compacted batch keeps its placeholders, and says no more which records it kept', () => {
+  it('E7: a compacted batch keeps its placeholders, and says no more which records it kept', () => {
     for (const name of ['bld-compacted-none', 'bld-compacted-lz4']) {
       const parts = rebatch(golden(name), WHOLE_SOURCE, remoteOf([0, 0x8000]), OPTIONS).map(openPart);
       const told = parts.map((part) =>
