@@ -10,6 +10,7 @@ import {
   Outer,
   parseEntry,
   readBatch,
+  restamp,
   SOURCE_POSITION_PROPERTY,
   verifyChecksum,
 } from '../../src/entry/index.js';
@@ -645,5 +646,24 @@ describe('batches of Pulsar 5.0.1', () => {
     const { metadata } = openPart(part ?? expect.fail('no part'));
     expect(metadata.properties).toEqual([[SOURCE_POSITION_PROPERTY, '7:3:65535']]);
     expect(metadata.replicatedFrom).toBe('a');
+  });
+
+  it("B17: the schema version is translated on both paths alike, and is the source's where nothing was translated", () => {
+    const entry = golden('cap-v5-json-schema-2');
+    const source = hex(entry.metadata.schemaVersion ?? expect.fail('the entry has no schema version'));
+    const schemaVersion = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 9);
+    for (const [translated, version] of [
+      [{ schemaVersion }, hex(schemaVersion)],
+      [{}, source],
+    ] as const) {
+      const stamp = { ...STAMP, ...translated };
+      const parts = rebatch(entry, WHOLE_SOURCE, remoteOf([0, 0x8000], [0x8000]), { ...OPTIONS, stamp }).map(openPart);
+      expect(parts.length).toBeGreaterThan(1);
+      const verbatim = parseEntry(joinBuffers(restamp(entry, stamp)));
+      for (const { metadata, metadataBytes } of [verbatim, ...parts]) {
+        expect(hex(metadata.schemaVersion ?? expect.fail('the version is lost'))).toBe(version);
+        expect(splitFields(metadataBytes).filter(({ field }) => field === Outer.schemaVersion)).toHaveLength(1);
+      }
+    }
   });
 });
