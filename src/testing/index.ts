@@ -30,6 +30,7 @@ export {
   type StampForm,
   splitFields,
 } from './entries.js';
+export { type LayoutHostSetup, type RegisterTest, testLayoutStore, testSegmentHost } from './layout-suites.js';
 export {
   arbBucketSplits,
   arbLayout,
