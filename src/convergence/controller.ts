@@ -8,30 +8,17 @@ import { IsthmusError, show } from '../errors.js';
 import {
   applyShape,
   boundariesOf,
-  type Cell,
   equalShapes,
   goalShape,
-  joinShapes,
   type Layout,
-  type Operation,
   planOperations,
   rebucketSegment,
   type Segment,
-  type Shape,
   shapeOf,
   siblingBoundaries,
   splitSegment,
 } from '../layout/index.js';
-import {
-  equalBoundaries,
-  equalRanges,
-  equalWidthSplits,
-  FULL_RANGE,
-  midpoint,
-  overlaps,
-  RING_END,
-  unionBoundaries,
-} from '../ring/index.js';
+import { equalBoundaries, FULL_RANGE, overlaps, unionBoundaries } from '../ring/index.js';
 import { effectiveCaps } from './caps.js';
 import type {
   ControllerEffect,
@@ -44,10 +31,23 @@ import type {
   PeerRecord,
 } from './controller-state.js';
 import type { ExchangeResult } from './exchange.js';
-import { both, equalMarks, marksDownTo, standingMarks, uniteMarks, without, withoutMarks } from './marks.js';
+import { both, equalMarks, marksDownTo, standingMarks, without, withoutMarks } from './marks.js';
 import { DEFAULT_BUCKET_LIMIT, type NextShape, nextShape, type ShapeDifference, withAdded } from './next-shape.js';
-import { type Caps, type ColdMarks, isNewer, NO_MARKS, type PeerState, PROTOCOL_VERSION } from './peer-state.js';
+import { type ColdMarks, isNewer, NO_MARKS, type PeerState, PROTOCOL_VERSION } from './peer-state.js';
+import { alteredGoal } from './plan-goal.js';
 import type { PolicyDecision } from './policy.js';
+import {
+  heardStates,
+  joinedBase,
+  localMarks,
+  type PeerStatement,
+  sameStatement,
+  statedMarks,
+  statedShape,
+  statementOf,
+  unheardPeers,
+} from './statement.js';
+import { isBeyondBuckets, splitWish, wishOf } from './wish.js';
 
 /** What a leader begins with. */
 export interface ControllerStart {
@@ -94,47 +94,6 @@ export function stepController(state: ControllerState, event: ControllerEvent): 
   const turn = new Turn(state, event.nowMs);
   turn.handle(event);
   return turn.end();
-}
-
-/** The shape that a controller states: the goal while its host is on the way to it, else that of the layout (C22). */
-export function statedShape({ goal, layout }: Pick<ControllerState, 'goal' | 'layout'>): Shape {
-  return goal ?? shapeOf(layout);
-}
-
-/** The cluster's own marks as far as they stand (C11): the policy's and the operator's. */
-export function localMarks(state: ControllerState): ColdMarks {
-  const { policyMarks = NO_MARKS, manualMarks } = state;
-  const shape = statedShape(state);
-  const base = joinedBase(state);
-  return uniteMarks(
-    standingMarks(policyMarks, shape, base).marks,
-    standingMarks(manualMarks, shape, base).marks,
-    shape,
-  );
-}
-
-/** The marks that a controller states; undefined until its policy has been evaluated (C18). */
-export function statedMarks(state: ControllerState): ColdMarks | undefined {
-  return state.policyMarks === undefined ? undefined : localMarks(state);
-}
-
-/** The base grid of the layout and of every peer heard (C10). */
-export function joinedBase({ layout, peers }: Pick<ControllerState, 'layout' | 'peers'>): readonly number[] {
-  let base = layout.base ?? [];
-  for (const { state } of peers.values()) base = unionBoundaries(base, state?.base ?? []);
-  return base;
-}
-
-/** Members that were not heard yet, without those that have no endpoint (C9, C18, C19). */
-export function unheardPeers({ peers }: Pick<ControllerState, 'peers'>): string[] {
-  return [...peers.values()]
-    .filter(({ state, unsupported }) => state === undefined && !unsupported)
-    .map(({ cluster }) => cluster);
-}
-
-/** The states of the peers that count: heard, and with an endpoint. */
-export function heardStates({ peers }: Pick<ControllerState, 'peers'>): PeerState[] {
-  return [...peers.values()].flatMap(({ state, unsupported }) => (state === undefined || unsupported ? [] : [state]));
 }
 
 function newRecord(cluster: string, sinceMs: number): PeerRecord {
@@ -654,91 +613,4 @@ class Turn {
   private report(report: ControllerReport): void {
     this.effects.push({ type: 'report', report });
   }
-}
-
-/** What of a state its receivers act upon: when it changes, they are told. */
-type PeerStatement = Pick<PeerState, 'epoch' | 'shape' | 'base' | 'coldMarks'>;
-
-function statementOf(state: ControllerState): PeerStatement {
-  const coldMarks = statedMarks(state);
-  return {
-    epoch: state.layout.epoch,
-    shape: statedShape(state),
-    base: joinedBase(state),
-    ...(coldMarks === undefined ? {} : { coldMarks }),
-  };
-}
-
-function sameStatement(a: PeerStatement, b: PeerStatement): boolean {
-  return (
-    a.epoch === b.epoch &&
-    equalShapes(a.shape, b.shape) &&
-    equalBoundaries(a.base ?? [], b.base ?? []) &&
-    equalMarks(a.coldMarks, b.coldMarks)
-  );
-}
-
-/** The boundaries that a policy's action adds. A segment that is gone meanwhile, or cannot be cut, adds none. */
-function wishOf(layout: Layout, action: NonNullable<PolicyDecision['action']>): ShapeDifference {
-  const ids = action.type === 'split' ? [action.segmentId] : action.segmentIds;
-  const segments = ids.flatMap((id) => layout.active.find(({ segmentId }) => segmentId === id) ?? []);
-  if (action.type === 'split') {
-    const [segment] = segments;
-    const canCut = segment !== undefined && segment.range.start < segment.range.end;
-    return canCut ? splitWish(segment, undefined) : { segments: [], buckets: [] };
-  }
-  // A local rebucket joins its list and never replaces it (C12).
-  const boundaries = equalWidthSplits(action.buckets);
-  return { segments: [], buckets: segments.map(({ range }) => ({ range, boundaries })) };
-}
-
-/** A split asks for its segment's own ends too: if it was merged meanwhile, the cut would not be at a midpoint. */
-function splitWish({ range }: Segment, at: readonly number[] = [midpoint(range)]): ShapeDifference {
-  const ends = [range.start, range.end + 1].filter((end) => end > 0 && end <= RING_END);
-  return { segments: unionBoundaries(ends, at), buckets: [] };
-}
-
-/** True when a list that grows is longer than the caps allow. */
-function isBeyondBuckets(before: Shape, after: Shape, caps: Caps): boolean {
-  return after.cells.some(({ entryBucketSplits: { length } }, i) => {
-    return length >= caps.maxEntryBucketsPerSegment && length > (before.cells[i]?.entryBucketSplits.length ?? 0);
-  });
-}
-
-/**
- * The goal after somebody else has changed the layout on the way: what they cut is cut, what they merged is merged
- * with the lists of both, and bucket boundaries that they made are made (C22). A merge of the plan itself, which may
- * be on the way to a cut of its range, is none of theirs.
- */
-function alteredGoal(goal: Shape, before: Layout, after: Layout, own: Operation | undefined): Shape {
-  const ownMerge = own?.type === 'merge' ? before.segments.get(own.rightId)?.range.start : undefined;
-  const was = boundariesOf(shapeOf(before)).filter((boundary) => boundary !== ownMerge);
-  const gone = new Set(without(was, boundariesOf(shapeOf(after))));
-  const cells: Cell[] = [];
-  for (const cell of goal.cells) {
-    const left = gone.has(cell.range.start) ? cells.pop() : undefined;
-    cells.push(
-      left === undefined
-        ? cell
-        : {
-            range: { start: left.range.start, end: cell.range.end },
-            entryBucketSplits: unionBoundaries(left.entryBucketSplits, cell.entryBucketSplits),
-          },
-    );
-  }
-  return joinShapes({ cells }, madeSince(before, after));
-}
-
-/** The active ranges with the lists that somebody made since; the others without any, so that they add nothing to a join. */
-function madeSince(before: Layout, after: Layout): Shape {
-  return {
-    cells: after.active.map((segment) => {
-      const [parentId, another] = segment.parentIds;
-      const parent = another === undefined && parentId !== undefined ? after.segments.get(parentId) : undefined;
-      // A split halves and a merge sums on such hosts: only a rollover states a list.
-      const isNew = segment.segmentId >= before.nextSegmentId;
-      const isRollover = parent !== undefined && equalRanges(parent.range, segment.range);
-      return { range: segment.range, entryBucketSplits: isNew && isRollover ? segment.entryBucketSplits : [] };
-    }),
-  };
 }

@@ -1,5 +1,5 @@
 export { type CapMismatch, effectiveCaps } from './caps.js';
-export { type ControllerStart, joinedBase, startController, statedShape, stepController } from './controller.js';
+export { type ControllerStart, startController, stepController } from './controller.js';
 export type {
   ControllerEffect,
   ControllerEvent,
@@ -39,6 +39,7 @@ export {
   PROTOCOL_VERSION,
 } from './peer-state.js';
 export type { LocalPolicy, PolicyDecision, PolicyView, SegmentLoad } from './policy.js';
+export { joinedBase, statedShape } from './statement.js';
 export { type ControllerStatus, compareRanges, controllerStatus, type PeerStatus } from './status.js';
 export { thresholdPolicy } from './threshold-policy.js';
 export { DEFAULT_THRESHOLDS, type ThresholdSettings } from './threshold-settings.js';

@@ -189,7 +189,7 @@ function removableBoundaries(
 }
 
 /** Merges the two cells beside each of these boundaries; a merged cell has the bucket boundaries of both (C13). */
-function mergeAt(cells: readonly Cell[], removed: readonly number[]): Cell[] {
+export function mergeAt(cells: readonly Cell[], removed: readonly number[]): Cell[] {
   const gone = new Set(removed);
   const merged: Cell[] = [];
   for (const cell of cells) {

@@ -2,9 +2,9 @@
 import { equalCells, type Shape } from '../layout/index.js';
 import type { HashRange } from '../ring/index.js';
 import { type CapMismatch, effectiveCaps } from './caps.js';
-import { heardStates, localMarks, statedShape, unheardPeers } from './controller.js';
 import type { ControllerState } from './controller-state.js';
 import type { Caps, ColdMarks } from './peer-state.js';
+import { heardStates, localMarks, statedShape, unheardPeers } from './statement.js';
 
 export interface PeerStatus {
   readonly cluster: string;

@@ -222,6 +222,16 @@ describe('C15 to C17: the exchange', () => {
     expect(bench.send({ type: 'conflict', layout: theirs })).toEqual(['commit 0/1 4000/1 8000/1', 'push b 0/1 4000/1']);
   });
 
+  it('C15: a later commit that was seen while the own one was under way is not forgotten', () => {
+    const bench = met('0/1');
+    bench.push(peer('b', '0/1 8000/1', { epoch: 2 }));
+    const own = applyShape(bench.state.layout, shape('0/1 8000/1'), { nowMs: START_MS });
+    const later = applyShape(own, shape('0/1 4000/1 8000/1'), { nowMs: START_MS });
+    bench.send({ type: 'layout', layout: later });
+    bench.send({ type: 'committed', layout: own });
+    expect(bench.layout).toBe('e3  0/1 4000/1 8000/1');
+  });
+
   it('C15: a copy of a push waits for the commit as the push does', () => {
     const bench = met('0/1');
     const state = peer('b', '0/1 8000/1', { epoch: 2, revision: 9, term: 1 });
@@ -403,6 +413,15 @@ describe('C19: arriving and leaving', () => {
     bench.failPush('c');
     expect(bench.statusOf('c')?.condition).toBe('unsupported');
     expect(bench.wakesInMs ?? 60_000).toBe(60_000);
+  });
+
+  it('a peer whose endpoint is back counts again with what it last said', () => {
+    const bench = met('0/1 8000/1');
+    bench.decide('8000');
+    expect(bench.failPush('b', true)).toContain('commit 0/1');
+    bench.commit();
+    bench.send({ type: 'layout', layout: bench.state.layout, reloaded: true });
+    expect(bench.answer(undefined, 'failed', 'b')).toContain('commit 0/1 8000/1');
   });
 
   it('a peer that does not know the topic is unheard, not unsupported, and blocks merges', () => {
