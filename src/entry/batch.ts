@@ -54,7 +54,8 @@ export class BatchTable {
     this.hasSequenceId = new Uint8Array(rows);
     let at = 0;
     let found = 0;
-    for (; found < count && at < bytes.length; found++) at = this.locate(found, at);
+    const reader = new WireReader(bytes, 0, 0, 'undecodableBatch', 'the metadata of a message');
+    for (; found < count && at < bytes.length; found++) at = this.locate(reader, found, at);
     // A compacted batch may hold only the records it kept, under the count it had before.
     if (found !== count && (compactedCount === 0 || found !== compactedCount)) {
       refuse(`says it holds ${count} messages, but ends after ${found}`);
@@ -63,13 +64,13 @@ export class BatchTable {
     this.count = found;
   }
 
-  private locate(index: number, at: number): number {
+  private locate(reader: WireReader, index: number, at: number): number {
     const { bytes } = this;
     if (at + 4 > bytes.length) refuse(`is cut in the size of message ${index}`);
     const size = readUint32(bytes, at);
     if (size > bytes.length - at - 4) refuse(`is cut in the metadata of message ${index}`);
     const metadataEnd = at + 4 + size;
-    const reader = new WireReader(bytes, at + 4, metadataEnd, 'undecodableBatch', 'the metadata of a message');
+    reader.moveTo(at + 4, metadataEnd);
     let payloadSize = -1;
     let keyStart = -1;
     let keyEnd = -1;

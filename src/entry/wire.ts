@@ -25,10 +25,16 @@ export class WireReader {
   constructor(
     private readonly bytes: Uint8Array,
     private at: number,
-    private readonly end: number,
+    private end: number,
     private readonly code: IsthmusErrorCode,
     private readonly what: string,
   ) {}
+
+  /** Begins anew with another message in the same bytes. */
+  moveTo(start: number, end: number): void {
+    this.at = start;
+    this.end = end;
+  }
 
   /** Moves to the next field; false at the end of the message. Numbers of one byte, the most by far, take a short way. */
   next(): boolean {
