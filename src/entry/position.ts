@@ -53,11 +53,15 @@ let ledgerLength = 0;
  * take a short way, since every forwarded entry passes here. Throws `invalidPosition`. @internal
  */
 export function writePosition(target: Uint8Array, position: SourcePosition | string): number {
-  if (typeof position !== 'string' && position.part === undefined && isLedgerReady(position.ledgerId)) {
+  if (typeof position !== 'string' && isLedgerReady(position.ledgerId)) {
     const entryId = Number(position.entryId);
-    if (isSmallId(position.entryId, entryId)) {
+    const { part } = position;
+    if (isSmallId(position.entryId, entryId) && (part === undefined || isPart(part))) {
       for (let i = 0; i < ledgerLength; i++) target[i] = ledgerText[i] as number;
-      return writeDecimal(target, ledgerLength, entryId);
+      const at = writeDecimal(target, ledgerLength, entryId);
+      if (part === undefined) return at;
+      target[at] = COLON;
+      return writeDecimal(target, at + 1, part);
     }
   }
   if (typeof position === 'string') parseSourcePosition(position);
@@ -100,6 +104,10 @@ function writeDecimal(target: Uint8Array, at: number, value: number): number {
   return at + digits;
 }
 
+function isPart(part: number): boolean {
+  return Number.isInteger(part) && part >= 0 && part <= 0xffff;
+}
+
 function checkPosition({ ledgerId, entryId, part }: SourcePosition, shown: unknown): void {
   if (typeof ledgerId !== 'bigint' || typeof entryId !== 'bigint') {
     throw new IsthmusError('invalidPosition', `source position ${show(shown)}: ledger and entry ids are bigint`);
@@ -107,7 +115,7 @@ function checkPosition({ ledgerId, entryId, part }: SourcePosition, shown: unkno
   if (ledgerId < 0n || ledgerId > LAST_ID || entryId < 0n || entryId > LAST_ID) {
     throw new IsthmusError('invalidPosition', `source position ${show(shown)}: ids are 0..2^63-1`);
   }
-  if (part !== undefined && !(Number.isInteger(part) && part >= 0 && part <= 0xffff)) {
+  if (part !== undefined && !isPart(part)) {
     throw new IsthmusError('invalidPosition', `source position ${show(shown)}: a part is an integer of 0..0xFFFF`);
   }
 }

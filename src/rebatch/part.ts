@@ -71,6 +71,8 @@ export class PartEncoder {
   /** The source's own sequence fields, for a part in which no record has a sequence id. */
   private readonly sourceSequence = new WireWriter();
   private readonly writer = new WireWriter();
+  private memory: { readonly regions: Uint8Array; readonly copier: RunCopier } | undefined;
+  private used = 0;
 
   constructor(
     private readonly entry: Entry,
@@ -105,13 +107,14 @@ export class PartEncoder {
     return this.frame(messages, position, region, undefined);
   }
 
+  /** The records of these messages, one behind the other, in memory that nobody else writes. */
   private copyRecords(messages: Int32Array): Uint8Array {
-    const { bytes, start, end } = this.table;
+    const { start, end } = this.table;
     let length = 0;
     for (const i of messages) length += (end[i] as number) - (start[i] as number);
-    const region = Buffer.allocUnsafe(length);
-    const copier = new RunCopier(region, bytes);
-    let at = 0;
+    const { regions, copier } = this.reserve(length);
+    const regionStart = this.used;
+    let at = regionStart;
     for (let m = 0; m < messages.length; ) {
       const from = start[messages[m] as number] as number;
       let to = end[messages[m] as number] as number;
@@ -120,7 +123,18 @@ export class PartEncoder {
         to = end[messages[m] as number] as number;
       at = copier.copy(at, from, to);
     }
-    return region;
+    this.used = at;
+    return regions.subarray(regionStart, at);
+  }
+
+  /** Room for another region. All parts of an entry together hold its records once, so one buffer serves them all, unless one had to be written again. */
+  private reserve(length: number): { readonly regions: Uint8Array; readonly copier: RunCopier } {
+    const { memory, table } = this;
+    if (memory !== undefined && this.used + length <= memory.regions.length) return memory;
+    const regions = Buffer.allocUnsafe(Math.max(length, memory === undefined ? table.bytes.length : length));
+    this.used = 0;
+    this.memory = { regions, copier: new RunCopier(regions, table.bytes) };
+    return this.memory;
   }
 
   private frame(

@@ -155,14 +155,20 @@ function groupMessages(table: BatchTable, source: SourceSegment, routes: Routes,
     sizes[group] = (sizes[group] as number) + 1;
   }
   for (const cell of cells) groupOfCell[cell] = 0;
-  const members = sizes.map((size) => new Int32Array(size));
-  const filled = new Int32Array(sizes.length);
+  // All groups in one array, each a view of its own stretch.
+  const order = new Int32Array(count);
+  const next: number[] = [];
+  let total = 0;
+  for (const size of sizes) {
+    next.push(total);
+    total += size;
+  }
   for (let i = 0; i < count; i++) {
     const group = groupOf[i] as number;
     if (group < 0) continue;
-    const at = filled[group] as number;
-    (members[group] as Int32Array)[at] = i;
-    filled[group] = at + 1;
+    const at = next[group] as number;
+    order[at] = i;
+    next[group] = at + 1;
   }
   const list = cells.map((cell, group) => {
     const segmentIndex = segmentIndexes[group] as number;
@@ -170,7 +176,7 @@ function groupMessages(table: BatchTable, source: SourceSegment, routes: Routes,
       cell,
       segmentIndex,
       segment: routes.segments[segmentIndex] as Segment,
-      messages: members[group] as Int32Array,
+      messages: order.subarray((next[group] as number) - (sizes[group] as number), next[group]),
     };
   });
   return { list: list.sort((a, b) => a.cell - b.cell), bucketHashes };
