@@ -115,7 +115,7 @@ interface ZstdNapiBinding {
 /** zstd-napi is an optional peer, so its module is named only at run time. Contexts are reused: they cost more than small inputs. */
 function zstdNapi(): Promise<ZstdEngine | undefined> {
   return optional(async () => {
-    const name = 'zstd-napi/binding';
+    const name = 'zstd-napi/binding.js';
     const loaded = (await import(name)) as ZstdNapiBinding & { default?: ZstdNapiBinding };
     const binding = loaded.default ?? loaded;
     const compressor = new binding.CCtx();

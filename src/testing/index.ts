@@ -30,7 +30,13 @@ export {
   type StampForm,
   splitFields,
 } from './entries.js';
-export { type LayoutHostSetup, type RegisterTest, testLayoutStore, testSegmentHost } from './layout-suites.js';
+export {
+  type LayoutHostFactory,
+  type LayoutHostSetup,
+  type RegisterTest,
+  testLayoutStore,
+  testSegmentHost,
+} from './layout-suites.js';
 export {
   arbBucketSplits,
   arbLayout,

@@ -16,10 +16,11 @@ export interface LayoutHostSetup<Host extends LayoutHost = LayoutHost> {
   readonly teardown?: () => Promise<void> | void;
 }
 
-type Setup = () => Promise<LayoutHostSetup> | LayoutHostSetup;
+/** Makes a fresh host for one test. */
+export type LayoutHostFactory = () => Promise<LayoutHostSetup> | LayoutHostSetup;
 
 /** Turns work on a host into a test that makes the host and puts it away. */
-function onFreshHost(setup: Setup): (work: (host: LayoutHost) => Promise<void>) => () => Promise<void> {
+function onFreshHost(setup: LayoutHostFactory): (work: (host: LayoutHost) => Promise<void>) => () => Promise<void> {
   return (work) => async () => {
     const { host, teardown } = await setup();
     try {
@@ -35,7 +36,7 @@ function check(condition: boolean, rule: string): asserts condition {
 }
 
 /** Registers the tests of `LayoutStore`: reading and watching, and where the host writes layouts whole, the commit. */
-export function testLayoutStore(setup: Setup, test: RegisterTest): void {
+export function testLayoutStore(setup: LayoutHostFactory, test: RegisterTest): void {
   const using = onFreshHost(setup);
 
   test(
@@ -85,7 +86,7 @@ export function testLayoutStore(setup: Setup, test: RegisterTest): void {
 }
 
 /** Registers the tests of `SegmentHost` in the form that the host has. */
-export function testSegmentHost(setup: Setup, test: RegisterTest): void {
+export function testSegmentHost(setup: LayoutHostFactory, test: RegisterTest): void {
   const using = onFreshHost(setup);
 
   test(
