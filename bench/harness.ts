@@ -24,7 +24,7 @@ export interface MeasureOptions {
 /** Times candidates in turns. */
 export async function measure(
   candidates: readonly Candidate[],
-  { rounds = 11, roundMs = 40 }: MeasureOptions = {},
+  { rounds = 7, roundMs = 150 }: MeasureOptions = {},
 ): Promise<Timing[]> {
   const iterations: number[] = [];
   for (const candidate of candidates) iterations.push(await calibrate(candidate, roundMs));
