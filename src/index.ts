@@ -149,6 +149,7 @@ export {
   type CreateLayoutOptions,
   createLayout,
   equalShapes,
+  executeOperation,
   findActiveSegment,
   formatLayout,
   type HostCapabilities,

@@ -39,7 +39,7 @@ export {
   PROTOCOL_VERSION,
 } from './peer-state.js';
 export type { LocalPolicy, PolicyDecision, PolicyView, SegmentLoad } from './policy.js';
-export { joinedBase, statedShape } from './statement.js';
+export { heardStates, joinedBase, statedShape } from './statement.js';
 export { type ControllerStatus, compareRanges, controllerStatus, type PeerStatus } from './status.js';
 export { thresholdPolicy } from './threshold-policy.js';
 export { DEFAULT_THRESHOLDS, type ThresholdSettings } from './threshold-settings.js';

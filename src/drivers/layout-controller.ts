@@ -12,6 +12,7 @@ import {
   controllerStatus,
   type ExchangeResult,
   effectiveCaps,
+  heardStates,
   joinedBase,
   type LocalPolicy,
   type ManualOperation,
@@ -182,14 +183,11 @@ class TopicController implements LayoutController {
     const { state } = this;
     const nowMs = this.clock.now();
     const { lastSplitAtMs, lastMergeAtMs, lastRebucketAtMs } = state;
-    const heard = [...state.peers.values()].flatMap((record) =>
-      record.state === undefined || record.unsupported ? [] : [record.state],
-    );
     const decision = policy.policy.decide({
       layout: { ...state.layout, base: joinedBase(state) },
       loads,
       consumers,
-      caps: effectiveCaps(state.options.caps, heard).caps,
+      caps: effectiveCaps(state.options.caps, heardStates(state)).caps,
       nowMs,
       ...(state.policyMarks === undefined ? {} : { standingMarks: state.policyMarks }),
       lastSplitAtMs,

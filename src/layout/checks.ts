@@ -37,7 +37,7 @@ export function checkTime(nowMs: number): void {
  * True when the active segments tile the ring, so that every hash has one home. False while the active segments
  * are those of a classic topic: each of them claims the whole ring, and the masked hash picks among them (E9).
  */
-export function hasShape(layout: Layout): boolean {
+function hasShape(layout: Layout): boolean {
   const [first] = layout.active;
   if (first === undefined || !isLegacy(first)) return true;
   return layout.active.length === 1 && equalRanges(first.range, FULL_RANGE);

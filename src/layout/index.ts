@@ -1,6 +1,7 @@
 export { type ApplyShapeOptions, applyShape } from './apply.js';
 export { type CreateLayoutOptions, createLayout } from './create.js';
 export { equalWidthCount, isEqualWidth } from './equal-width.js';
+export { executeOperation } from './execute.js';
 export { findActiveSegment } from './find.js';
 export { goalShape } from './goal.js';
 export {

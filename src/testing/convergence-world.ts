@@ -25,6 +25,7 @@ import { IsthmusError } from '../errors.js';
 import {
   boundariesOf,
   equalShapes,
+  executeOperation,
   type HostCapabilities,
   type Layout,
   type Operation,
@@ -33,7 +34,6 @@ import {
   shapeOf,
 } from '../layout/index.js';
 import { BrokenInvariant, checkRemoval, checkStatement, checkWrite } from './convergence-invariants.js';
-import { executeOperation } from './layouts.js';
 import { type LinkFaults, LossyNetwork, seededRandom, type Transit } from './lossy-network.js';
 import { VirtualClock } from './virtual-clock.js';
 

@@ -42,7 +42,6 @@ export {
   arbLayout,
   arbLayoutHistory,
   arbShape,
-  executeOperation,
   type LayoutArbitraryOptions,
   type LayoutHistory,
   type LayoutStep,

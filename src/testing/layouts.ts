@@ -9,7 +9,6 @@ import {
   createLayout,
   type Layout,
   mergeSegments,
-  type Operation,
   pruneSegment,
   rebucketSegment,
   type Segment,
@@ -141,20 +140,4 @@ function afterStep(layout: Layout, step: LayoutStep): Layout {
 
 function picked(segments: readonly Segment[], pick: number): Segment {
   return segments[pick % segments.length] as Segment;
-}
-
-/** What an unmodified Pulsar broker makes of one operation: splits halve the buckets, merges add them up. */
-export function executeOperation(layout: Layout, operation: Operation, nowMs: number): Layout {
-  switch (operation.type) {
-    case 'split': {
-      const at = operation.at === undefined ? {} : { at: operation.at };
-      return splitSegment(layout, operation.segmentId, { ...at, bucketPolicy: 'divide', nowMs });
-    }
-    case 'merge':
-      return mergeSegments(layout, operation.leftId, operation.rightId, { bucketPolicy: 'sum', nowMs });
-    case 'rebucket': {
-      const splits = operation.splits ?? equalWidthSplits(operation.buckets);
-      return rebucketSegment(layout, operation.segmentId, splits, { nowMs });
-    }
-  }
 }

@@ -14,8 +14,7 @@ import {
   statedShape,
   stepController,
 } from '../../src/convergence/index.js';
-import { type Layout, type Operation, parseLayout, shapeOf } from '../../src/layout/index.js';
-import { executeOperation } from '../../src/testing/layouts.js';
+import { executeOperation, type Layout, type Operation, parseLayout, shapeOf } from '../../src/layout/index.js';
 import { layoutText, marks, marksText, peer, shape, shapeText } from './shorthand.js';
 
 export const START_MS = 1_700_000_000_000;

@@ -6,6 +6,7 @@ import {
   createLayout,
   equalShapes,
   equalWidthCount,
+  executeOperation,
   goalShape,
   type HostCapabilities,
   isEqualWidth,
@@ -21,7 +22,7 @@ import {
   splitSegment,
 } from '../../src/layout/index.js';
 import { equalWidthSplits, formatRange } from '../../src/ring/index.js';
-import { arbLayoutHistory, arbShape, executeOperation, layoutAfter } from '../../src/testing/layouts.js';
+import { arbLayoutHistory, arbShape, layoutAfter } from '../../src/testing/layouts.js';
 
 const nowMs = 1_700_000_000_000;
 const pulsar: HostCapabilities = { explicitBoundary: false, unequalBuckets: false, maxBuckets: 1024 };

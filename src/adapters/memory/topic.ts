@@ -5,15 +5,7 @@
 import { DedupWindow } from '../../dedup/index.js';
 import { type EntryBuffers, joinBuffers, type SourcePosition } from '../../entry/index.js';
 import { IsthmusError, show } from '../../errors.js';
-import {
-  findActiveSegment,
-  type Layout,
-  mergeSegments,
-  type Operation,
-  rebucketSegment,
-  type Segment,
-  splitSegment,
-} from '../../layout/index.js';
+import { executeOperation, findActiveSegment, type Layout, type Segment } from '../../layout/index.js';
 import { Notifier } from '../../notifier.js';
 import type {
   AtomicSegmentHost,
@@ -24,7 +16,7 @@ import type {
   RemoteTopic,
   StoredEntry,
 } from '../../ports/index.js';
-import { equalWidthSplits, FULL_RANGE, type HashRange } from '../../ring/index.js';
+import { FULL_RANGE, type HashRange } from '../../ring/index.js';
 
 export interface MemoryTopicOptions {
   /** The name of the cluster that the topic lies on. */
@@ -121,28 +113,13 @@ export class MemoryTopic {
   /** The topic as a host that only has the operations of an unmodified Pulsar broker (C22). */
   planningHost(maxBuckets = 1024): { readonly store: LayoutReader; readonly segments: PlanningSegmentHost } {
     const now = () => this.current.active.reduce((latest, { createdAtMs }) => Math.max(latest, createdAtMs), 0);
-    const perform = (operation: Operation): Layout => {
-      switch (operation.type) {
-        case 'split':
-          return splitSegment(this.current, operation.segmentId, { bucketPolicy: 'divide', nowMs: now() });
-        case 'merge':
-          return mergeSegments(this.current, operation.leftId, operation.rightId, {
-            bucketPolicy: 'sum',
-            nowMs: now(),
-          });
-        case 'rebucket':
-          return rebucketSegment(this.current, operation.segmentId, equalWidthSplits(operation.buckets), {
-            nowMs: now(),
-          });
-      }
-    };
     return {
       store: this.layoutReader(),
       segments: {
         supports: { atomicLayoutChange: false, explicitBoundary: false, unequalBuckets: false, maxBuckets },
         perform: async (operation) => {
           try {
-            this.record(perform(operation));
+            this.record(executeOperation(this.current, operation, now()));
             return { type: 'performed', layout: this.current };
           } catch (error) {
             if (!(error instanceof IsthmusError)) throw error;
