@@ -376,13 +376,12 @@ class Turn {
       this.setPeer(cluster, { heardAtMs: this.nowMs, wentBack });
       return false;
     }
-    // A leader that has not evaluated its policy yet takes no mark back (C18).
-    const known = record.state?.coldMarks;
-    const kept =
-      state.coldMarks === undefined && known !== undefined
-        ? { ...state, coldMarks: standingMarks(known, state.shape, state.base).marks }
-        : state;
-    this.setPeer(cluster, { state: kept, heardAtMs: this.nowMs, unsupported: false, wentBack: false });
+    this.setPeer(cluster, {
+      state: withWhatStays(state, record.state),
+      heardAtMs: this.nowMs,
+      unsupported: false,
+      wentBack: false,
+    });
     // A newer state of a lower epoch is that of a topic recreated or restored, which has acknowledged nothing (C14).
     if (state.epoch < (record.state?.epoch ?? 0)) this.setPeer(cluster, { ackedEpoch: undefined, dirty: true });
     return true;
@@ -613,4 +612,16 @@ class Turn {
   private report(report: ControllerReport): void {
     this.effects.push({ type: 'report', report });
   }
+}
+
+/** A peer's newer state, with what it does not take back of the one before by not stating it. */
+function withWhatStays(state: PeerState, before: PeerState | undefined): PeerState {
+  if (before === undefined) return state;
+  // Bases are stated onwards: if one could shrink again, two clusters that hear of each other's would pass a boundary
+  // that neither has to and fro for ever (C10).
+  const base = unionBoundaries(before.base ?? [], state.base ?? []);
+  const withBase = base.length === 0 ? state : { ...state, base };
+  // A leader that has not evaluated its policy yet takes no mark back (C18).
+  if (state.coldMarks !== undefined || before.coldMarks === undefined) return withBase;
+  return { ...withBase, coldMarks: standingMarks(before.coldMarks, state.shape, base).marks };
 }

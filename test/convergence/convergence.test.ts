@@ -533,3 +533,25 @@ describe('C20: two that leave each other out', () => {
     ]);
   });
 });
+
+describe('C10: a base grid that nobody has any more', () => {
+  it('is not passed to and fro for ever by two clusters that have it from each other', () => {
+    // The second cluster begins with three segments, tells of that base, and is made anew while the first still states it.
+    const types = ['advance', 'rejoin', 'recreate', 'split'] as const;
+    const happenings = types.map((type, i) => ({
+      type,
+      at: [0, 4, 3, 1][i] ?? 0,
+      other: i,
+      pick: [21, 2, 1, 14][i] ?? 0,
+    }));
+    checkTheorem({
+      seed: -1783675561,
+      hosts: ['plan', 'atomic'],
+      termless: false,
+      segments: 1,
+      strangers: true,
+      restarts: false,
+      happenings,
+    });
+  });
+});
