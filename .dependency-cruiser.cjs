@@ -19,8 +19,8 @@ const ROOMS = {
   rebatch: ['ring', 'entry', 'layout', 'dedup'],
   convergence: ['ring', 'layout'],
   // floor 4
-  replication: ['ring', 'entry', 'layout', 'dedup', 'rebatch'],
   ports: ['ring', 'entry', 'layout', 'dedup', 'rebatch', 'convergence', 'provisioning'],
+  replication: ['ring', 'entry', 'layout', 'dedup', 'rebatch', 'ports'],
 };
 
 const below = Object.keys(ROOMS);

@@ -10,6 +10,7 @@ import { printRows, type Row } from './harness.js';
 import { startPeer } from './java-peer.js';
 import { layoutRows } from './layout.js';
 import { rebatchRows } from './rebatch.js';
+import { replicatorRows } from './replicator.js';
 import { verbatimRows } from './verbatim.js';
 
 const json = process.argv.includes('--json');
@@ -20,6 +21,7 @@ const suites = {
   layout: layoutRows,
   convergence: convergenceRows,
   dedup: dedupRows,
+  replicator: replicatorRows,
 };
 
 const peer = await startPeer();

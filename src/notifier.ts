@@ -4,7 +4,9 @@ export class Notifier {
 
   /** Wakes everybody who waits now. */
   wake(): void {
-    const waiting = this.waiting;
+    const { waiting } = this;
+    // Often nobody waits, and every entry that is stored comes by here.
+    if (waiting.length === 0) return;
     this.waiting = [];
     for (const resolve of waiting) resolve();
   }

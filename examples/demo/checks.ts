@@ -5,11 +5,13 @@ import {
   type DecodeLimits,
   type Entry,
   parseEntry,
+  parseSourcePosition,
   readBatch,
   type Segment,
+  SOURCE_POSITION_PROPERTY,
   verifyChecksum,
 } from 'isthmus';
-import type { MemoryTopic } from 'isthmus/adapters/memory';
+import type { LmdbTopic } from 'isthmus/adapters/lmdb';
 import type { FlightRecord } from './flights.js';
 
 export interface Check {
@@ -22,7 +24,7 @@ export interface Check {
 export type Written = ReadonlyMap<string, readonly FlightRecord[]>;
 
 /** Reads one cluster and checks content, order and affinity. */
-export function checkCluster(topic: MemoryTopic, written: Written, codecs: Codecs, limits?: DecodeLimits): Check[] {
+export function checkCluster(topic: LmdbTopic, written: Written, codecs: Codecs, limits?: DecodeLimits): Check[] {
   const total = [...written.values()].reduce((sum, records) => sum + records.length, 0);
   const reader = new ClusterReader(written);
   // A child's id is higher than its parents', so this order is the one in which a consumer sees each key.
@@ -50,6 +52,24 @@ export function checkCluster(topic: MemoryTopic, written: Written, codecs: Codec
       detail: `${straddling} entries`,
     },
   ];
+}
+
+/** The entries that a cluster holds of each other one: whole as they were, or parts of re-batched ones. */
+export function countCopies(topic: LmdbTopic): Map<string, { verbatim: number; parts: number; bytes: number }> {
+  const counts = new Map<string, { verbatim: number; parts: number; bytes: number }>();
+  for (const { segmentId } of topic.layout.segments.values()) {
+    for (const { bytes } of topic.entries(segmentId)) {
+      const { replicatedFrom, properties } = parseEntry(bytes).metadata;
+      if (replicatedFrom === undefined) continue;
+      const count = counts.get(replicatedFrom) ?? { verbatim: 0, parts: 0, bytes: 0 };
+      counts.set(replicatedFrom, count);
+      const position = properties.findLast(([name]) => name === SOURCE_POSITION_PROPERTY)?.[1] ?? '';
+      if (parseSourcePosition(position).part === undefined) count.verbatim++;
+      else count.parts++;
+      count.bytes += bytes.length;
+    }
+  }
+  return counts;
 }
 
 class ClusterReader {

@@ -1,55 +1,70 @@
-/** One cluster of the demo: its topic, its layout controller, and the exchange endpoint that its peers call over HTTP. */
+/** One cluster of the demo: its topic on disk, its layout controller, and the exchange endpoint that its peers call over HTTP. */
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { type Layout, shapeOf } from 'isthmus';
 import { createHttpExchangeHandler, createHttpPeerChannel, nodeListener } from 'isthmus/adapters/http';
-import { MemoryTopic } from 'isthmus/adapters/memory';
+import { type LmdbTopic, openStore } from 'isthmus/adapters/lmdb';
 import { createExchangeHandler, createLayoutController, type LayoutController } from 'isthmus/drivers';
+import { channelOver, Link } from './link.js';
 
 const TOPIC = 'public/default/flights';
 const CAPS = { maxSegments: 64, maxEntryBucketsPerSegment: 1024 };
 
 export interface Cluster {
   readonly name: string;
-  readonly topic: MemoryTopic;
+  readonly topic: LmdbTopic;
   readonly controller: LayoutController;
   stop(): Promise<void>;
 }
 
-/** Starts the endpoints of all clusters, with a token for each pair, and makes their controllers. */
-export async function createClusters(layouts: Readonly<Record<string, Layout>>): Promise<Cluster[]> {
+/** The clusters and the lines between them. */
+export interface Clusters {
+  readonly list: readonly Cluster[];
+  /** The same for both directions. */
+  linkOf(a: string, b: string): Link;
+}
+
+/** Opens the stores of all clusters, starts their endpoints with a token for each pair, and makes their controllers. */
+export async function openClusters(folder: string, layouts: Readonly<Record<string, Layout>>): Promise<Clusters> {
   const names = Object.keys(layouts);
   const token = new Map(
     names.flatMap((from) => names.map((to) => [`${from} -> ${to}`, randomBytes(24).toString('hex')])),
   );
   const tokenOf = (from: string, to: string) => token.get(`${from} -> ${to}`) ?? '';
+  const links = new Map<string, Link>();
+  const linkOf = (a: string, b: string): Link => {
+    const key = [a, b].sort().join(' ');
+    const link = links.get(key) ?? new Link();
+    links.set(key, link);
+    return link;
+  };
   const controllers = new Map<string, LayoutController>();
   const servers = new Map<string, Server>();
-  const urls = new Map<string, string>();
   for (const cluster of names) {
+    const others = names.filter((from) => from !== cluster);
     const handler = createHttpExchangeHandler({
       cluster,
       handler: createExchangeHandler((topic) => (topic === TOPIC ? controllers.get(cluster) : undefined)),
-      credentials: Object.fromEntries(
-        names.filter((from) => from !== cluster).map((from) => [from, tokenOf(from, cluster)]),
-      ),
+      credentials: Object.fromEntries(others.map((from) => [from, tokenOf(from, cluster)])),
     });
-    const server = await listen(createServer(nodeListener(handler)));
-    servers.set(cluster, server);
-    urls.set(cluster, urlOf(server));
+    servers.set(cluster, await listen(createServer(nodeListener(handler))));
   }
-  return Object.entries(layouts).map(([name, layout]) => {
-    const topic = new MemoryTopic({ cluster: name, layout });
+  const list: Cluster[] = [];
+  for (const [name, layout] of Object.entries(layouts)) {
+    const store = await openStore(join(folder, name));
+    const topic = await store.topic({ topic: TOPIC, cluster: name, layout });
     const peers = names
       .filter((peer) => peer !== name)
-      .map((peer) => [peer, { url: urls.get(peer) ?? '', token: tokenOf(name, peer) }]);
+      .map((peer) => [peer, { url: urlOf(servers.get(peer)), token: tokenOf(name, peer) }]);
+    const http = createHttpPeerChannel({ cluster: name, peers: Object.fromEntries(peers) });
     const controller = createLayoutController(
-      { host: topic.layoutHost(), channel: createHttpPeerChannel({ cluster: name, peers: Object.fromEntries(peers) }) },
-      { cluster: name, topic: TOPIC, members: names, caps: CAPS, term: 1 },
+      { host: topic.layoutHost(), channel: channelOver(http, (peer) => linkOf(name, peer)) },
+      { cluster: name, topic: TOPIC, members: names, caps: CAPS, term: 1, retryMaxMs: 500 },
     );
     controllers.set(name, controller);
-    return {
+    list.push({
       name,
       topic,
       controller,
@@ -57,9 +72,11 @@ export async function createClusters(layouts: Readonly<Record<string, Layout>>):
         await controller.stop();
         servers.get(name)?.closeAllConnections();
         servers.get(name)?.close();
+        await store.close();
       },
-    };
-  });
+    });
+  }
+  return { list, linkOf };
 }
 
 /** The layout of each cluster in short: how many segments, how many buckets in all. */
@@ -78,7 +95,7 @@ async function listen(server: Server): Promise<Server> {
   return server;
 }
 
-function urlOf(server: Server): string {
-  const { port } = server.address() as AddressInfo;
+function urlOf(server: Server | undefined): string {
+  const { port } = (server as Server).address() as AddressInfo;
   return `http://127.0.0.1:${port}/layout-exchange`;
 }

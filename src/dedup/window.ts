@@ -15,6 +15,11 @@ export interface Offer {
   readonly previous?: SourcePosition | undefined;
   /** The lowest bucket hash among its messages, 0..0xFFFF; without it the send may hold any (R11). */
   readonly lowestHash?: number | undefined;
+  /**
+   * While a chunked message is incomplete here: the position before its first chunk, null when nothing precedes it;
+   * absent when none is (R6).
+   */
+  readonly completeTo?: SourcePosition | null | undefined;
 }
 
 /**
@@ -28,15 +33,20 @@ export type OfferAnswer = 'accept' | 'duplicate' | 'gap' | { readonly partial: n
 
 /** The stored form of a window: plain JSON, positions as text in the form of E10. */
 export interface DedupSnapshot {
+  /** Watermarks by producer. */
   readonly producers: Readonly<Record<string, string>>;
+  /** Of the producers in the middle of a chunked message; absent when there are none. */
+  readonly completeTo?: Readonly<Record<string, string | null>>;
 }
 
 /** The dedup state of one destination segment. */
 export class DedupWindow {
   private readonly watermarks = new Map<string, SourcePosition>();
+  /** Of the producers whose last accepted send left a chunked message incomplete. */
+  private readonly completeTo = new Map<string, SourcePosition | null>();
 
-  /** Decides about one send, and on `accept` moves the producer's watermark to it. */
-  offer(producer: string, { position, previous, lowestHash = 0 }: Offer): OfferAnswer {
+  /** Decides about one send, and on `accept` moves the producer's watermark to it and remembers its `completeTo`. */
+  offer(producer: string, { position, previous, lowestHash = 0, completeTo }: Offer): OfferAnswer {
     const watermark = this.watermarks.get(producer);
     if (watermark === undefined) {
       if (previous !== undefined) return 'gap';
@@ -50,6 +60,8 @@ export class DedupWindow {
       }
     }
     this.watermarks.set(producer, position);
+    if (completeTo !== undefined) this.completeTo.set(producer, completeTo);
+    else if (this.completeTo.size > 0) this.completeTo.delete(producer);
     return 'accept';
   }
 
@@ -58,30 +70,51 @@ export class DedupWindow {
     return this.watermarks.get(producer);
   }
 
+  /**
+   * What a segment that is sealed now has whole of a producer, and hands on (R13): its watermark, but no more than
+   * precedes a chunked message that is incomplete in it, since chunks stay together and that message is sent again
+   * from its first (R6). Undefined when that is nothing.
+   */
+  handedOn(producer: string): SourcePosition | undefined {
+    const watermark = this.watermarks.get(producer);
+    const completeTo = this.completeTo.get(producer);
+    if (watermark === undefined || completeTo === null) return undefined;
+    return completeTo !== undefined && comparePositions(completeTo, watermark) < 0 ? completeTo : watermark;
+  }
+
   /** The window as plain JSON. */
   snapshot(): DedupSnapshot {
-    const entries = [...this.watermarks].map(([producer, position]) => [producer, formatSourcePosition(position)]);
-    return { producers: Object.fromEntries(entries) };
+    const producers = [...this.watermarks].map(([producer, position]) => [producer, formatSourcePosition(position)]);
+    const incomplete = [...this.completeTo].map(([producer, position]) => {
+      return [producer, position === null ? null : formatSourcePosition(position)];
+    });
+    return {
+      producers: Object.fromEntries(producers),
+      ...(incomplete.length === 0 ? {} : { completeTo: Object.fromEntries(incomplete) }),
+    };
   }
 
   /** A window from its snapshot. Throws `invalidPosition` or `invalidArgument`. */
   static restore(snapshot: unknown): DedupWindow {
-    const producers = (snapshot as Partial<DedupSnapshot> | null | undefined)?.producers;
-    if (typeof producers !== 'object' || producers === null) {
+    const { producers, completeTo = {} } = (snapshot ?? {}) as Partial<DedupSnapshot>;
+    if (!isRecord(producers) || !isRecord(completeTo)) {
       throw new IsthmusError('invalidArgument', `dedup snapshot ${show(snapshot)}: it has an object of producers`);
     }
     const window = new DedupWindow();
     for (const [producer, text] of Object.entries(producers)) {
       window.watermarks.set(producer, parseSourcePosition(text));
     }
+    for (const [producer, text] of Object.entries(completeTo)) {
+      window.completeTo.set(producer, text === null ? null : parseSourcePosition(text));
+    }
     return window;
   }
 
   /**
-   * What the successor of sealed segments knows (R13). From one parent it takes all; from several the minimum over
-   * the parents that can have received from the producer, since a position above it may be missing in another: a
-   * parent that does not know the producer counts as having stored nothing, unless the producer's source range does
-   * not touch it. `sourceRange` tells that range; a producer of which nothing is told touches everything.
+   * What the successor of sealed segments knows (R13). From one parent it takes all that is handed on; from several
+   * the minimum over the parents that can have received from the producer, since a position above it may be missing in
+   * another: a parent that does not know the producer counts as having stored nothing, unless the producer's source
+   * range does not touch it. `sourceRange` tells that range; a producer of which nothing is told touches everything.
    */
   static inherit(
     parents: readonly { readonly window: DedupWindow; readonly range: HashRange }[],
@@ -92,11 +125,15 @@ export class DedupWindow {
     for (const producer of producers) {
       const source = options.sourceRange?.(producer) ?? FULL_RANGE;
       const touched = parents.filter(({ window, range }) => window.watermarks.has(producer) || overlaps(source, range));
-      const lowest = lowestWatermark(touched.map(({ window }) => window.watermarks.get(producer)));
+      const lowest = lowestWatermark(touched.map(({ window }) => window.handedOn(producer)));
       if (lowest !== undefined) child.watermarks.set(producer, lowest);
     }
     return child;
   }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }
 
 /** Undefined when any of them is: nothing is below every position. */

@@ -5,6 +5,11 @@ export class Latest<T> {
   private current: T | undefined;
   private readonly notifier = new Notifier();
 
+  /** Undefined until there is one. */
+  get value(): T | undefined {
+    return this.current;
+  }
+
   set(value: T): void {
     this.current = value;
     this.wake();

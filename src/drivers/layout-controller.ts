@@ -62,6 +62,12 @@ export type LayoutControllerEvent =
   /** A port failed in a way that its contract does not allow; the controller goes on. */
   | { readonly type: 'failed'; readonly error: unknown };
 
+/** Pushes to one peer since the controller was made. */
+export interface ExchangeCounts {
+  readonly succeeded: number;
+  readonly failed: number;
+}
+
 /** The running controller of one topic. Iterating it gives the events from then on. */
 export interface LayoutController extends AsyncIterable<LayoutControllerEvent> {
   readonly topic: string;
@@ -71,6 +77,8 @@ export interface LayoutController extends AsyncIterable<LayoutControllerEvent> {
   stop(): Promise<void>;
   /** Undefined before the layout has been loaded. */
   status(): ControllerStatus | undefined;
+  /** How many pushes to each peer were answered, and how many failed. */
+  exchanges(): ReadonlyMap<string, ExchangeCounts>;
   /** Answers a peer's push, once what it leads to is committed (C15). `from` is the cluster that was authenticated. */
   receive(from: string, state: PeerState): Promise<ExchangeResult>;
   /** An operator's change (C12). Throws `invalidOperation` or `invalidArgument`, and then nothing has changed. */
@@ -98,6 +106,7 @@ class TopicController implements LayoutController {
   private readonly tasks = new Set<Promise<void>>();
   private readonly requests = new Map<number, (result: Omit<ExchangeResult, 'topic'>) => void>();
   private nextRequestId = 1;
+  private readonly exchangeCounts = new Map<string, ExchangeCounts>();
   private timer: AbortController | undefined;
   private members: readonly string[];
 
@@ -150,6 +159,16 @@ class TopicController implements LayoutController {
 
   status(): ControllerStatus | undefined {
     return this.state === undefined ? undefined : controllerStatus(this.state, this.clock.now());
+  }
+
+  exchanges(): ReadonlyMap<string, ExchangeCounts> {
+    return new Map(this.exchangeCounts);
+  }
+
+  private countExchange(peer: string, hasSucceeded: boolean): void {
+    const { succeeded, failed } = this.exchangeCounts.get(peer) ?? { succeeded: 0, failed: 0 };
+    const [success, failure] = hasSucceeded ? [1, 0] : [0, 1];
+    this.exchangeCounts.set(peer, { succeeded: succeeded + success, failed: failed + failure });
   }
 
   async receive(from: string, state: PeerState): Promise<ExchangeResult> {
@@ -285,12 +304,14 @@ class TopicController implements LayoutController {
     const reply = await settled(() => channel.exchange(peer, [{ topic: this.topic, state }], signal));
     const nowMs = this.clock.now();
     const random = this.random.next();
+    const [result] = reply.type === 'answered' ? reply.results : [];
+    const isAnswer = result !== undefined && result.topic === this.topic;
+    this.countExchange(peer, isAnswer && result.error === undefined);
     if (reply.type !== 'answered') {
       const unsupported = reply.type === 'unsupported';
       return this.dispatch({ type: 'pushFailed', peer, pushId, reason: reply.reason, unsupported, nowMs, random });
     }
-    const [result] = reply.results;
-    if (result === undefined || result.topic !== this.topic) {
+    if (!isAnswer) {
       const reason = 'the answer holds no result for the topic';
       return this.dispatch({ type: 'pushFailed', peer, pushId, reason, unsupported: false, nowMs, random });
     }

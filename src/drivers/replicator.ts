@@ -1,56 +1,95 @@
 /**
- * The replicator of one topic towards one remote: follows both layouts, runs one replication for each source segment,
- * and opens a segment only when all its parents have drained (the parent-drain gate). Effects go through the ports;
- * the decisions are those of the rebatch room.
+ * The replicator of one topic towards one remote: follows both layouts, runs one machine for each source segment, and
+ * starts a segment only when all its parents have drained (the parent-drain gate). Effects go through the ports; the
+ * decisions are those of the replication room.
  */
 import type { SourcePosition } from '../entry/index.js';
 import { isLegacy, type Layout, type Segment } from '../layout/index.js';
-import type { Clock, EntrySource, RemoteTopic } from '../ports/index.js';
-import type { RemoteLayout } from '../rebatch/index.js';
+import type {
+  Clock,
+  CursorRecord,
+  CursorStore,
+  EntrySource,
+  RemoteTopic,
+  RemoteTopicLayout,
+  SchemaTranslator,
+} from '../ports/index.js';
+import { newCounters, type ReplicatorCounters, type SegmentNotice, type SegmentOptions } from '../replication/index.js';
 import { systemClock } from './clock.js';
 import { EventStream } from './events.js';
 import { Latest } from './latest.js';
-import type { HoldReason, ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator-state.js';
-import { type SegmentContext, SegmentReplication } from './segment.js';
+import { PinKeeper } from './pin-keeper.js';
+import type { RemoteRate } from './remote-rate.js';
+import { type SegmentContext, SegmentDriver, type SegmentStatus } from './segment.js';
 import type { SlowPath } from './slow-path.js';
 
 /** What a replicator runs on. */
 export interface ReplicatorPorts {
   readonly source: EntrySource;
   readonly remote: RemoteTopic;
+  readonly cursors: CursorStore;
+  /** Without one, schema versions go as they are. */
+  readonly schemas?: SchemaTranslator;
   /** The slow-path budget, shared by all replicators of the process; without it re-batching is not bounded. */
   readonly slowPath?: SlowPath;
+  /** The rate limit towards the remote cluster, shared by all replicators that write to it. */
+  readonly rate?: RemoteRate;
   /** Default: the clock of this process. */
   readonly clock?: Clock;
 }
 
+/** How a replicator works; see `SegmentOptions` for the rest. */
+export interface ReplicatorOptions extends SegmentOptions {
+  /** Names this replicator in the report of the slow-path budget; no two that share a budget have the same. */
+  readonly name?: string;
+  /**
+   * Where replication begins that was never enabled before: with what the topic holds (default), or with what comes.
+   * Segments that appear later begin with their first entry in any case.
+   */
+  readonly startAt?: 'earliest' | 'latest';
+  /** How often the pin on the remote is moved (R15), in milliseconds; default 5,000. */
+  readonly pinDelayMs?: number;
+  /** How often the source is asked for its backlog, in milliseconds; default 5,000. */
+  readonly backlogDelayMs?: number;
+}
+
 export interface ReplicatorStatus {
   readonly remote: string;
-  readonly running: boolean;
+  readonly state: 'idle' | 'running' | 'paused' | 'stopped';
+  /** What it does not go on for as a whole: the source's or the remote's layout, or the cursors. */
+  readonly failure?: string;
+  /** In ascending id. */
   readonly segments: readonly SegmentStatus[];
   readonly counters: Readonly<ReplicatorCounters>;
+  /** Sealed source segments that are kept only because this remote has not drained them. */
+  readonly pinnedSegments: readonly number[];
 }
 
 /** Something an operator or a host may want to know at once. */
 export type ReplicatorEvent =
   | { readonly type: 'drained'; readonly segmentId: number }
-  | {
-      readonly type: 'held';
-      readonly segmentId: number;
-      readonly position: SourcePosition;
-      readonly reason: HoldReason;
-      readonly message: string;
-    }
+  | ({ readonly segmentId: number } & SegmentNotice)
+  /** A defect: failures of the outside world are states, not errors. */
   | { readonly type: 'failed'; readonly segmentId: number | undefined; readonly error: unknown };
 
 /** A running replicator. Iterating it gives the events from then on. */
 export interface Replicator extends AsyncIterable<ReplicatorEvent> {
   start(): void;
-  /** Settles the entries that are under way, then comes to rest; an entry that is held or unsent stays for the next start. */
+  /** Settles what is in flight, writes the cursors, and comes to rest; what is not sent stays for the next start. */
   stop(): Promise<void>;
+  /** Sends nothing more, reads nothing more, and keeps its place. */
+  pause(): void;
+  resume(): void;
+  /**
+   * The remote has left the topic's replication set: stops, and removes the cursors and the subscription. Replication
+   * that is enabled again begins anew.
+   */
+  leave(): Promise<void>;
   status(): ReplicatorStatus;
-  /** Lets the entry that a segment holds pass unsent; false when the segment does not hold that entry. */
+  /** Lets the entry that a segment holds pass unsent, once that is durable; false when the segment does not hold that entry. */
   skip(segmentId: number, position: SourcePosition): boolean;
+  /** Whether this remote has drained a segment; undefined while that is not known. An answer for the GC gate. */
+  hasDrained(segmentId: number): boolean | undefined;
 }
 
 /** A replicator for one topic and one remote. It does nothing until it is started, and is started once. */
@@ -61,108 +100,266 @@ export function createReplicator(ports: ReplicatorPorts, options: ReplicatorOpti
 /** Numbers the replicators that were given no name. */
 let unnamed = 0;
 
+const RETRY_MS = 1_000;
+
 class TopicReplicator implements Replicator {
-  private readonly segments = new Map<number, SegmentReplication>();
-  private readonly drained = new Set<number>();
+  private readonly segments = new Map<number, SegmentDriver>();
+  /** Segments whose parents have not drained. */
+  private readonly waiting = new Map<number, Segment>();
   private readonly sourceLayout = new Latest<Layout>();
-  private readonly remoteLayout = new Latest<RemoteLayout>();
+  private readonly remoteLayout = new Latest<RemoteTopicLayout>();
   private readonly events = new EventStream<ReplicatorEvent>();
   private readonly stopping = new AbortController();
   private readonly tasks = new Set<Promise<void>>();
-  private started = false;
-  private readonly counters: ReplicatorCounters = {
-    verbatimEntries: 0,
-    verbatimBytes: 0,
-    rebatchedEntries: 0,
-    parts: 0,
-    rebatchedBytes: 0,
-    inspected: 0,
-    duplicates: 0,
-    skipped: {},
-    held: {},
-  };
+  private readonly counters = newCounters();
+  private readonly clock: Clock;
   private readonly context: SegmentContext;
+  private readonly pins: PinKeeper | undefined;
+  private records = new Map<number, CursorRecord>();
+  private isLoaded = false;
+  private isStarted = false;
+  private isPaused = false;
+  private failure: string | undefined;
 
   constructor(
     private readonly ports: ReplicatorPorts,
-    options: ReplicatorOptions,
+    private readonly options: ReplicatorOptions,
   ) {
-    const clock = ports.clock ?? systemClock;
+    const { source, remote, cursors, schemas, slowPath, rate, clock = systemClock } = ports;
+    this.clock = clock;
+    const { name = `replicator ${++unnamed}` } = options;
+    this.pins = remote.pin === undefined ? undefined : new PinKeeper(remote.pin, cursors);
     this.context = {
-      source: ports.source,
-      remote: ports.remote,
-      remoteLayout: this.remoteLayout,
-      options: { maxReadEntries: 100, retryDelayMs: 100, ...options },
+      source,
+      remote,
+      cursors,
+      schemas,
+      slowPath,
+      rate,
+      clock,
+      options,
       counters: this.counters,
-      slowPath: ports.slowPath,
-      name: options.name ?? `replicator ${++unnamed}`,
-      stopping: this.stopping.signal,
-      now: () => clock.now(),
-      sleep: (ms, signal) => clock.sleep(ms, signal),
-      held: (segmentId, position, reason, message) =>
-        this.events.emit({ type: 'held', segmentId, position, reason, message }),
+      name,
+      remoteLayout: () => this.remoteLayout.value,
+      notice: (segmentId, notice) => this.events.emit({ segmentId, ...notice }),
+      written: (segmentId, record) => this.records.set(segmentId, record),
+      placeSeen: (segmentId, at) => this.pins?.seen(segmentId, at),
     };
   }
 
   start(): void {
-    if (this.started) return;
-    this.started = true;
+    if (this.isStarted) return;
+    this.isStarted = true;
     const { signal } = this.stopping;
-    this.run(undefined, this.remoteLayout.follow(this.ports.remote.layouts(signal)));
+    this.run(undefined, this.followRemote(signal));
     this.run(undefined, this.followSource(signal));
+    this.run(undefined, this.askBacklogs(signal));
+    if (this.pins !== undefined) this.run(undefined, this.keepPins(this.pins, signal));
   }
 
   async stop(): Promise<void> {
+    const drivers = [...this.segments.values()];
+    for (const driver of drivers) driver.dispatch({ type: 'stop' });
     this.stopping.abort();
+    await Promise.all(drivers.map((driver) => driver.ended));
     while (this.tasks.size > 0) await Promise.all(this.tasks);
     this.events.close();
   }
 
+  pause(): void {
+    this.isPaused = true;
+    for (const driver of this.segments.values()) driver.dispatch({ type: 'pause' });
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    for (const driver of this.segments.values()) driver.dispatch({ type: 'resume' });
+  }
+
+  async leave(): Promise<void> {
+    await this.stop();
+    const { cursors, source } = this.ports;
+    const stored = await cursors.load();
+    await source.release();
+    await cursors.write(new Map([...stored.keys()].map((segmentId) => [segmentId, undefined])));
+  }
+
   status(): ReplicatorStatus {
+    const layout = this.sourceLayout.value;
+    const segments = [...this.segments].sort(([a], [b]) => a - b).map(([, driver]) => driver.status());
     return {
       remote: this.ports.remote.cluster,
-      running: this.started && !this.stopping.signal.aborted,
-      segments: [...this.segments.values()].map((segment) => segment.status()),
+      state: this.stopping.signal.aborted ? 'stopped' : !this.isStarted ? 'idle' : this.isPaused ? 'paused' : 'running',
+      ...(this.failure === undefined ? {} : { failure: this.failure }),
+      segments,
       counters: structuredClone(this.counters),
+      pinnedSegments: segments
+        .filter(({ segmentId, state }) => state !== 'drained' && layout?.segments.get(segmentId)?.state === 'sealed')
+        .map(({ segmentId }) => segmentId),
     };
   }
 
   skip(segmentId: number, position: SourcePosition): boolean {
-    return this.segments.get(segmentId)?.skip(position) ?? false;
+    const driver = this.segments.get(segmentId);
+    const held = driver?.status().held;
+    if (driver === undefined || held === undefined) return false;
+    if (held.position.ledgerId !== position.ledgerId || held.position.entryId !== position.entryId) return false;
+    driver.dispatch({ type: 'skip', position });
+    return true;
+  }
+
+  hasDrained(segmentId: number): boolean | undefined {
+    return this.isLoaded
+      ? (this.segments.get(segmentId)?.isDrained ?? this.records.get(segmentId)?.drained)
+      : undefined;
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ReplicatorEvent> {
     return this.events.read();
   }
 
+  private async followRemote(signal: AbortSignal): Promise<void> {
+    await this.again('the remote layout', signal, async () => {
+      for await (const layout of this.ports.remote.layouts(signal)) {
+        this.failure = undefined;
+        this.remoteLayout.set(layout);
+        for (const driver of this.segments.values()) driver.dispatch({ type: 'layout', layout });
+      }
+    });
+  }
+
   /** Follows the source's layout and takes up every segment that appears in it. */
   private async followSource(signal: AbortSignal): Promise<void> {
-    for await (const layout of this.ports.source.layouts(signal)) {
-      for (const segment of layout.segments.values()) {
-        if (!this.segments.has(segment.segmentId)) this.takeUp(segment);
+    const { cursors, source } = this.ports;
+    await this.again('the cursors', signal, async () => {
+      this.records = new Map(await cursors.load());
+    });
+    await this.again('the source layout', signal, async () => {
+      for await (const layout of source.layouts(signal)) {
+        if (!this.isLoaded) await this.enable(layout);
+        this.isLoaded = true;
+        this.failure = undefined;
+        for (const segment of layout.segments.values()) {
+          if (!this.segments.has(segment.segmentId)) this.takeUp(segment);
+        }
+        this.sourceLayout.set(layout);
+        this.openGates();
+        await this.forgetPruned(layout);
       }
-      this.sourceLayout.set(layout);
+    });
+  }
+
+  /** Where replication was never enabled before, it begins where it was told to. */
+  private async enable(layout: Layout): Promise<void> {
+    if (this.options.startAt !== 'latest' || this.records.size > 0) return;
+    const { cursors, source } = this.ports;
+    const records = new Map<number, CursorRecord>();
+    for (const { segmentId, state } of layout.segments.values()) {
+      const settled = await source.lastPosition(segmentId);
+      records.set(segmentId, {
+        session: 0,
+        ...(settled === undefined ? {} : { settled }),
+        drained: state === 'sealed',
+        skipped: [],
+        checkpoints: new Map(),
+      });
     }
+    await cursors.write(records);
+    this.records = records;
   }
 
   private takeUp(segment: Segment): void {
     const { segmentId, range } = segment;
-    const replication = new SegmentReplication({ segmentId, range, legacy: isLegacy(segment) }, this.context);
-    this.segments.set(segmentId, replication);
-    this.run(segmentId, this.replicate(segment, replication));
+    const stored = this.records.get(segmentId);
+    const record: CursorRecord = {
+      drained: false,
+      skipped: [],
+      checkpoints: new Map(),
+      ...stored,
+      session: (stored?.session ?? 0) + 1,
+    };
+    const driver = new SegmentDriver({ segmentId, range, legacy: isLegacy(segment) }, record, this.context);
+    this.segments.set(segmentId, driver);
+    this.waiting.set(segmentId, segment);
+    const layout = this.remoteLayout.value;
+    if (layout !== undefined) driver.dispatch({ type: 'layout', layout });
+    if (this.isPaused) driver.dispatch({ type: 'pause' });
+    if (this.stopping.signal.aborted) driver.dispatch({ type: 'stop' });
+    this.run(segmentId, this.attend(segmentId, driver));
   }
 
-  private async replicate({ segmentId, parentIds }: Segment, replication: SegmentReplication): Promise<void> {
-    const { signal } = this.stopping;
-    // A parent that is not in the layout any more was pruned, and only drained segments are.
-    await this.sourceLayout.when(
-      ({ segments }) => parentIds.every((parent) => this.drained.has(parent) || !segments.has(parent)),
-      signal,
-    );
-    if (!(await replication.run())) return;
-    this.drained.add(segmentId);
+  private async attend(segmentId: number, driver: SegmentDriver): Promise<void> {
+    const end = await driver.ended;
+    if (end === 'failed') this.events.emit({ type: 'failed', segmentId, error: driver.status().error });
+    if (end !== 'drained') return;
+    this.waiting.delete(segmentId);
     this.events.emit({ type: 'drained', segmentId });
-    this.sourceLayout.wake();
+    this.openGates();
+  }
+
+  /** Starts every segment all of whose parents have drained (the parent-drain gate). */
+  private openGates(): void {
+    const layout = this.sourceLayout.value;
+    if (layout === undefined || this.stopping.signal.aborted) return;
+    // A parent that is not in the layout any more was pruned, and only drained segments are.
+    const isDrained = (parent: number) => this.segments.get(parent)?.isDrained === true || !layout.segments.has(parent);
+    for (const [segmentId, { parentIds }] of this.waiting) {
+      if (!parentIds.every(isDrained)) continue;
+      this.waiting.delete(segmentId);
+      const driver = this.segments.get(segmentId);
+      if (driver !== undefined) this.run(segmentId, driver.start());
+    }
+  }
+
+  /** What the source has pruned needs no cursor any more. */
+  private async forgetPruned(layout: Layout): Promise<void> {
+    const gone = [...this.records.keys()].filter(
+      (id) => !layout.segments.has(id) && this.records.get(id)?.drained === true,
+    );
+    if (gone.length === 0) return;
+    await this.ports.cursors.write(new Map(gone.map((id) => [id, undefined])));
+    for (const id of gone) {
+      this.records.delete(id);
+      this.segments.get(id)?.forget();
+      this.segments.delete(id);
+    }
+  }
+
+  private async askBacklogs(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await Promise.all(Array.from(this.segments.values(), (driver) => driver.refreshBacklog()));
+      await this.clock.sleep(this.options.backlogDelayMs ?? 5_000, signal);
+    }
+  }
+
+  private async keepPins(pins: PinKeeper, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.clock.sleep(this.options.pinDelayMs ?? 5_000, signal);
+      const [source, remote] = [this.sourceLayout.value, this.remoteLayout.value];
+      if (source === undefined || remote === undefined) continue;
+      try {
+        for (const [segmentId, at] of pins.places()) {
+          for (const driver of this.segments.values()) driver.dispatch({ type: 'end', segmentId, at });
+        }
+        await pins.move(source, remote);
+      } catch {
+        // The pin stays where it is, which keeps more than is needed and loses nothing.
+      }
+    }
+  }
+
+  /** Repeats what rejects, until the signal aborts. */
+  private async again(what: string, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+    for (;;) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        signal.throwIfAborted();
+        this.failure = `${what}: ${error instanceof Error ? error.message : String(error)}`;
+      }
+      await this.clock.sleep(RETRY_MS, signal);
+    }
   }
 
   /** Runs a task to its end; what is aborted by `stop` has not failed. */

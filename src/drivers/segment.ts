@@ -1,353 +1,414 @@
 /**
- * Replicates one source segment to one remote, entry by entry: the next is not sent before the last is settled, so
- * that order holds whatever the layouts do meanwhile.
+ * Runs the machine of one source segment: its effects go through the ports, and what comes of them goes back to it as
+ * events, one at a time. Nothing is decided here.
  */
+import { parseEntry, type SourcePosition } from '../entry/index.js';
+import type {
+  Clock,
+  CursorRecord,
+  CursorStore,
+  EntrySource,
+  RemoteProducer,
+  RemoteTopic,
+  RemoteTopicLayout,
+  SchemaTranslator,
+  SendResult,
+  StoredEntry,
+} from '../ports/index.js';
+import type { SourceSegment } from '../rebatch/index.js';
 import {
-  DEFAULT_MAX_UNCOMPRESSED_BYTES,
-  type Entry,
-  type EntryBuffers,
-  parseEntry,
-  type RestampOptions,
-  restamp,
-  type SourcePosition,
-} from '../entry/index.js';
-import { IsthmusError } from '../errors.js';
-import type { EntrySource, RemoteTopic, SendResult, StoredEntry } from '../ports/index.js';
-import {
-  choosePath,
-  inspectBatch,
-  type Part,
-  type Rectangle,
-  type RemoteLayout,
-  rebatch,
-  type SourceSegment,
-} from '../rebatch/index.js';
-import { slowPathBytes } from '../replication/index.js';
-import type { HashRange } from '../ring/index.js';
-import type { Latest } from './latest.js';
-import type { HoldReason, ReplicatorCounters, ReplicatorOptions, SegmentStatus } from './replicator-state.js';
+  type Recovery,
+  type ReplicatorCounters,
+  type SegmentEffect,
+  type SegmentEvent,
+  type SegmentNotice,
+  type SegmentOptions,
+  SegmentReplicator,
+  type SegmentReport,
+} from '../replication/index.js';
+import { readBackSegment } from './read-back.js';
+import type { RemoteRate } from './remote-rate.js';
 import type { SlowPath } from './slow-path.js';
+import { Timer } from './timer.js';
 
-const HOLD_REASONS: ReadonlySet<string> = new Set<HoldReason>([
-  'malformedEntry',
-  'undecodableBatch',
-  'encryptedBatch',
-  'codecUnavailable',
-  'checksumMismatch',
-  'tooLarge',
-]);
-
-/** What a segment's replication needs from the replicator of its topic. */
+/** What a segment's driver needs of the replicator of its topic. */
 export interface SegmentContext {
   readonly source: EntrySource;
   readonly remote: RemoteTopic;
-  readonly remoteLayout: Latest<RemoteLayout>;
-  readonly options: Required<Pick<ReplicatorOptions, 'maxReadEntries' | 'retryDelayMs'>> & ReplicatorOptions;
-  readonly counters: ReplicatorCounters;
-  /** The budget of the process, and this replicator's name in it; without one the slow path is not bounded. */
+  readonly cursors: CursorStore;
+  readonly schemas: SchemaTranslator | undefined;
   readonly slowPath: SlowPath | undefined;
+  readonly rate: RemoteRate | undefined;
+  readonly clock: Clock;
+  readonly options: SegmentOptions;
+  readonly counters: ReplicatorCounters;
+  /** Names the replicator where budgets are shared. */
   readonly name: string;
-  /** Set when the replicator is to come to rest: no new entry is begun. */
-  readonly stopping: AbortSignal;
-  now(): number;
-  sleep(ms: number, signal: AbortSignal): Promise<void>;
-  held(segmentId: number, position: SourcePosition, reason: HoldReason, message: string): void;
+  /** The remote's layout as last seen. */
+  remoteLayout(): RemoteTopicLayout | undefined;
+  notice(segmentId: number, notice: SegmentNotice): void;
+  /** A cursor is durable. */
+  written(segmentId: number, record: CursorRecord): void;
+  /** A place of a remote segment was told. */
+  placeSeen(segmentId: number, at: SourcePosition): void;
 }
 
-/** The outcome of one attempt to settle an entry under one remote layout. */
-type Attempt =
-  | { readonly type: 'settled' }
-  | { readonly type: 'sealed' }
-  | { readonly type: 'again' }
-  | { readonly type: 'hold'; readonly reason: HoldReason; readonly message: string };
+/** How far reading back has come (R15). */
+export interface ReadBackProgress {
+  readonly segmentId: number;
+  readonly entries: number;
+}
 
-const SETTLED: Attempt = { type: 'settled' };
+/** A segment's report with what only the driver sees. */
+export interface SegmentStatus extends SegmentReport {
+  readonly readingBack?: ReadBackProgress;
+  /** Entries that are not settled, as the source last told; absent while it has not. */
+  readonly backlog?: number;
+  /** What ended it: a defect of an adapter or of this library, since failures of the outside world are no errors. */
+  readonly error?: unknown;
+}
 
-/** One source segment on its way to one remote. */
-export class SegmentReplication {
-  private state: SegmentStatus['state'] = 'waitingForParents';
-  private cursor: SourcePosition | undefined;
-  private held: SegmentStatus['held'];
+/** How the run of a segment ended. */
+export type SegmentEnd = 'drained' | 'stopped' | 'failed';
+
+export class SegmentDriver {
+  private readonly machine: SegmentReplicator;
+  private readonly events: SegmentEvent[] = [];
+  private isStepping = false;
+  private readonly timer: Timer;
+  private readonly producers = new Map<number, RemoteProducer | undefined>();
+  private readonly closing = new Set<Promise<void>>();
+  private readonly ending = new AbortController();
+  private readAbort: AbortController | undefined;
+  private isRateLimited = false;
+  private readingBack: ReadBackProgress | undefined;
   private error: unknown;
-  private skipRequested: SourcePosition | undefined;
-  /** The last position sent to each remote segment, since a gap was last reported (R12b). */
-  private readonly previous = new Map<number, SourcePosition>();
+  private backlog: number | undefined;
+  private unacknowledged: SourcePosition | undefined;
+  private resolveEnd: (end: SegmentEnd) => void = () => undefined;
+  /** Resolves when the machine has come to rest, and its producers are closed. */
+  readonly ended: Promise<SegmentEnd>;
 
   constructor(
     private readonly segment: SourceSegment,
+    record: CursorRecord,
     private readonly context: SegmentContext,
-  ) {}
+  ) {
+    const { source, remote, options, counters, clock, schemas } = context;
+    this.ended = new Promise((resolve) => {
+      this.resolveEnd = resolve;
+    });
+    this.timer = new Timer(clock, () => this.dispatch({ type: 'wake' }));
+    this.machine = new SegmentReplicator({
+      source: segment,
+      sourceCluster: source.cluster,
+      maxEntryBytes: remote.maxEntryBytes,
+      supports: remote.supports,
+      options: { ...options, translateSchemas: schemas !== undefined },
+      record,
+      counters,
+    });
+    if (!this.machine.isDrained) return;
+    // The source may have lost the last acknowledgement, or never heard it.
+    if (record.settled !== undefined) void this.acknowledge(record.settled);
+    this.finish('drained');
+  }
+
+  get isDrained(): boolean {
+    return this.machine.isDrained;
+  }
 
   status(): SegmentStatus {
+    const report = this.machine.report();
+    const waits = this.isRateLimited && report.waitingFor.for === 'entries';
     return {
-      segmentId: this.segment.segmentId,
-      state: this.state,
-      ...(this.cursor === undefined ? {} : { cursor: this.cursor }),
-      ...(this.held === undefined ? {} : { held: this.held }),
-      ...(this.error === undefined ? {} : { error: this.error }),
+      ...report,
+      ...(waits ? { waitingFor: { for: 'rateLimit' } } : {}),
+      ...(this.backlog === undefined ? {} : { backlog: this.backlog }),
+      ...(this.readingBack === undefined ? {} : { readingBack: this.readingBack }),
+      ...(this.error === undefined ? {} : { state: 'stopped', error: this.error }),
     };
   }
 
-  /** Lets a held entry pass unsent. True when that entry is held now. */
-  skip(position: SourcePosition): boolean {
-    const { held } = this;
-    if (held?.position.ledgerId !== position.ledgerId || held.position.entryId !== position.entryId) return false;
-    this.skipRequested = position;
-    this.context.remoteLayout.wake();
-    return true;
+  /** Its figures are needed no more: the source has pruned the segment. */
+  forget(): void {
+    this.context.slowPath?.forget(this.key);
   }
 
-  /** Reads to the end of the segment; returns true once it is sealed and everything is acknowledged, false when told to stop. */
-  async run(): Promise<boolean> {
-    const { source, options, stopping } = this.context;
+  /** Begins: all parents are drained. */
+  async start(): Promise<void> {
+    const { source } = this.context;
+    let acknowledged: SourcePosition | undefined;
+    try {
+      acknowledged = await source.acknowledged(this.segment.segmentId);
+    } catch {
+      // Only a comparison is missed; reading will tell that the source cannot be reached.
+    }
+    this.dispatch({ type: 'start', acknowledged });
+  }
+
+  private async acknowledge(position: SourcePosition): Promise<void> {
+    this.unacknowledged = position;
+    try {
+      await this.context.source.acknowledge(this.segment.segmentId, position);
+      if (this.unacknowledged === position) this.unacknowledged = undefined;
+    } catch {
+      // Made again, at the latest with the next question for the backlog.
+    }
+  }
+
+  /** Asks the source how much is left; what it does not answer is not known. */
+  async refreshBacklog(): Promise<void> {
+    if (this.unacknowledged !== undefined) await this.acknowledge(this.unacknowledged);
+    if (this.machine.isDrained) {
+      this.backlog = 0;
+      return;
+    }
+    this.backlog = await this.context.source.backlog(this.segment.segmentId).catch(() => undefined);
+  }
+
+  /** Tells the machine what happened, and does what it asks for, until nothing is left to tell. */
+  dispatch(event: SegmentEvent): void {
+    this.events.push(event);
+    if (this.isStepping) return;
+    this.isStepping = true;
+    try {
+      // What the ports answer at once is told together: a remote in memory has a hundred results for a hundred sends.
+      while (this.events.length > 0) {
+        const events = this.events.splice(0);
+        const nowMs = this.context.clock.now();
+        for (const told of events) this.machine.tell(told, nowMs);
+        for (const effect of this.machine.settleSteps()) this.perform(effect);
+      }
+      if (this.machine.isAtRest) this.finish(this.machine.isDrained ? 'drained' : 'stopped');
+    } catch (error) {
+      this.error = error;
+      this.finish('failed');
+    } finally {
+      this.events.length = 0;
+      this.isStepping = false;
+    }
+  }
+
+  private perform(effect: SegmentEffect): void {
+    const { context, segment } = this;
+    switch (effect.type) {
+      case 'send':
+        this.producers.get(effect.laneId)?.send(effect.send);
+        return;
+      case 'read':
+        return this.read(effect);
+      case 'open':
+        this.producers.set(effect.laneId, undefined);
+        void this.open(effect);
+        return;
+      case 'close':
+        return this.close(effect.laneId);
+      case 'recover':
+        void this.recover(effect).then((recovery) =>
+          this.dispatch({ type: 'recovered', segmentId: effect.segmentId, recovery }),
+        );
+        return;
+      case 'acquire':
+        if (context.slowPath === undefined) return this.dispatch({ type: 'granted' });
+        return context.slowPath.acquire(this.key, effect.bytes, () => this.dispatch({ type: 'granted' }));
+      case 'release':
+        return context.slowPath?.release(this.key);
+      case 'write':
+        void this.write(effect.record);
+        return;
+      case 'acknowledge':
+        void this.acknowledge(effect.position);
+        return;
+      case 'translate':
+        void this.translate(effect.version, effect.bytes);
+        return;
+      case 'wake':
+        return this.timer.set(effect.atMs);
+      case 'notice':
+        return context.notice(segment.segmentId, effect.notice);
+      case 'drained':
+      case 'stopped':
+        return;
+    }
+  }
+
+  private get key(): string {
+    return `${this.context.name} segment ${this.segment.segmentId}`;
+  }
+
+  private finish(end: SegmentEnd): void {
+    if (this.ending.signal.aborted) return;
+    this.ending.abort();
+    this.timer.clear();
+    this.readAbort?.abort();
+    const { slowPath, rate } = this.context;
+    slowPath?.release(this.key);
+    rate?.release(this.key);
+    for (const laneId of [...this.producers.keys()]) this.close(laneId);
+    void Promise.all(this.closing).then(() => this.resolveEnd(end));
+  }
+
+  private read({ readId, after, maxEntries, maxBytes }: Extract<SegmentEffect, { type: 'read' }>): void {
+    this.readAbort?.abort();
+    const reading = new AbortController();
+    this.readAbort = reading;
+    const { rate } = this.context;
+    const read = async (entries: number, bytes: number) => {
+      this.isRateLimited = false;
+      const { signal } = reading;
+      try {
+        const limits = { maxEntries: entries, maxBytes: bytes, signal };
+        const result = await this.context.source.read(this.segment.segmentId, after, limits);
+        if (signal.aborted) return;
+        this.readAbort = undefined;
+        rate?.charge(this.key, sizeOf(result.entries));
+        this.dispatch({ type: 'read', readId, entries: result.entries, ended: result.ended });
+      } catch (error) {
+        if (signal.aborted) return;
+        this.readAbort = undefined;
+        rate?.release(this.key);
+        this.dispatch({ type: 'readFailed', readId, reason: messageOf(error) });
+      }
+    };
+    if (rate === undefined) {
+      void read(maxEntries, maxBytes);
+      return;
+    }
+    this.isRateLimited = true;
+    rate.admit(this.key, { bytes: maxBytes, messages: maxEntries }, ({ bytes, messages }) => {
+      void read(Math.max(1, Math.min(maxEntries, Math.floor(messages))), Math.max(1, Math.floor(bytes)));
+    });
+  }
+
+  private async open({ laneId, segmentId, checkpoint }: Extract<SegmentEffect, { type: 'open' }>): Promise<void> {
+    const { source, remote } = this.context;
+    const onResult = (result: SendResult) => {
+      if (result.type === 'stored' && result.at !== undefined) this.context.placeSeen(segmentId, result.at);
+      this.dispatch({ type: 'result', laneId, result });
+    };
+    try {
+      const result = await remote.open(this.segment.segmentId, segmentId, onResult);
+      if (result.type !== 'opened') {
+        this.producers.delete(laneId);
+        return this.dispatch({ type: 'openFailed', laneId, failure: result });
+      }
+      if (!this.producers.has(laneId)) return this.closeProducer(result.producer);
+      this.producers.set(laneId, result.producer);
+      if (remote.supports.dedup === 'window') {
+        const lastPosition = await source.lastPosition(this.segment.segmentId);
+        return this.dispatch({ type: 'opened', laneId, watermark: result.watermark, lastPosition });
+      }
+      const found = await this.readBack(segmentId, checkpoint, result.producer);
+      const lastPosition = await source.lastPosition(this.segment.segmentId);
+      if ('failure' in found) {
+        this.close(laneId);
+        return this.dispatch({ type: 'openFailed', laneId, failure: found.failure });
+      }
+      this.dispatch({ type: 'opened', laneId, lastPosition, ...found });
+    } catch (error) {
+      this.close(laneId);
+      this.dispatch({ type: 'openFailed', laneId, failure: { type: 'unavailable', reason: messageOf(error) } });
+    }
+  }
+
+  private readBack(segmentId: number, checkpoint: SourcePosition | undefined, producer: RemoteProducer) {
+    const { remote, cursors, source } = this.context;
+    return readBackSegment(
+      { remote, cursors, sourceCluster: source.cluster, sourceSegmentId: this.segment.segmentId },
+      { segmentId, checkpoint, producer, layout: this.context.remoteLayout() },
+      this.ending.signal,
+      (entries) => this.progress(segmentId, entries),
+    ).finally(() => {
+      this.readingBack = undefined;
+    });
+  }
+
+  private progress(segmentId: number, entries: number): void {
+    this.readingBack = { segmentId, entries };
+  }
+
+  private async recover({ segmentId, checkpoint }: Extract<SegmentEffect, { type: 'recover' }>): Promise<Recovery> {
+    const { remote, cursors, source } = this.context;
+    try {
+      if (remote.supports.dedup === 'window') {
+        const known = await remote.watermark(this.segment.segmentId, segmentId);
+        if (known.type === 'known') return { type: 'watermark', watermark: known.watermark };
+        return known.type === 'pruned' ? known : { type: 'failed', reason: `${known.type}: ${known.reason}` };
+      }
+      const found = await readBackSegment(
+        { remote, cursors, sourceCluster: source.cluster, sourceSegmentId: this.segment.segmentId },
+        { segmentId, checkpoint, producer: undefined, layout: this.context.remoteLayout() },
+        this.ending.signal,
+        (entries) => this.progress(segmentId, entries),
+      );
+      if ('failure' in found) return { type: 'failed', reason: `${found.failure.type}: ${found.failure.reason}` };
+      return found.copies === undefined ? { type: 'pruned' } : { type: 'copies', copies: found.copies };
+    } catch (error) {
+      return { type: 'failed', reason: messageOf(error) };
+    } finally {
+      this.readingBack = undefined;
+    }
+  }
+
+  private close(laneId: number): void {
+    const producer = this.producers.get(laneId);
+    this.producers.delete(laneId);
+    if (producer !== undefined) this.closeProducer(producer);
+  }
+
+  private closeProducer(producer: RemoteProducer): void {
+    const closed = producer
+      .close()
+      .catch(() => undefined)
+      .then(() => {
+        this.closing.delete(closed);
+      });
+    this.closing.add(closed);
+  }
+
+  private async write(record: CursorRecord): Promise<void> {
     const { segmentId } = this.segment;
     try {
-      this.cursor = await source.cursor(segmentId);
-      while (!stopping.aborted) {
-        this.state = 'reading';
-        const { entries, ended } = await source.read(segmentId, this.cursor, {
-          maxEntries: options.maxReadEntries,
-          signal: stopping,
-        });
-        for (const entry of entries) {
-          if (stopping.aborted) return false;
-          await this.settle(entry);
-          await source.acknowledge(segmentId, entry.position);
-          this.cursor = entry.position;
-        }
-        if (ended) {
-          this.state = 'drained';
-          return true;
-        }
-      }
-      return false;
+      const result = await this.context.cursors.write(new Map([[segmentId, record]]));
+      if (result.type === 'fenced') return this.dispatch({ type: 'writeFenced', session: result.session });
+      this.context.written(segmentId, record);
+      this.dispatch({ type: 'written' });
     } catch (error) {
-      if (stopping.aborted) return false;
-      this.state = 'failed';
-      this.error = error;
-      throw error;
+      this.dispatch({ type: 'writeFailed', reason: messageOf(error) });
     }
   }
 
-  /** Brings one entry to the point where the cursor may pass it: stored whole, or skipped for a counted reason. */
-  private async settle(stored: StoredEntry): Promise<void> {
-    const { remoteLayout, stopping } = this.context;
-    // Which of its messages earlier attempts have stored: exactly the others are sent again.
-    const done: Rectangle[] = [];
-    let entry: Entry | undefined;
-    for (;;) {
-      this.state = 'sending';
-      const remote = await remoteLayout.when(() => true, stopping);
-      let attempt: Attempt;
-      try {
-        entry ??= parseEntry(stored.bytes);
-        attempt = await this.attempt(entry, stored.position, remote, done);
-      } catch (error) {
-        if (!(error instanceof IsthmusError && HOLD_REASONS.has(error.code))) throw error;
-        attempt = { type: 'hold', reason: error.code as HoldReason, message: error.message };
-      }
-      if (attempt.type === 'settled') return;
-      if (attempt.type === 'sealed') await remoteLayout.when(({ epoch }) => epoch > remote.epoch, stopping);
-      if (attempt.type === 'hold' && (await this.hold(stored.position, attempt, remote))) return;
-    }
-  }
-
-  /** Waits at an entry that can be neither sent nor opened; true when an operator lets it pass. */
-  private async hold(
-    position: SourcePosition,
-    { reason, message }: Extract<Attempt, { type: 'hold' }>,
-    remote: RemoteLayout,
-  ): Promise<boolean> {
-    const { remoteLayout, stopping, counters } = this.context;
-    this.state = 'held';
-    this.held = { position, reason, message };
-    counters.held[reason] = (counters.held[reason] ?? 0) + 1;
-    this.context.held(this.segment.segmentId, position, reason, message);
-    await remoteLayout.when(({ epoch }) => epoch > remote.epoch || this.skipRequested !== undefined, stopping);
-    this.held = undefined;
-    if (this.skipRequested === undefined) return false;
-    this.skipRequested = undefined;
-    counters.skipped.operator = (counters.skipped.operator ?? 0) + 1;
-    return true;
-  }
-
-  private async attempt(
-    entry: Entry,
-    position: SourcePosition,
-    remote: RemoteLayout,
-    done: Rectangle[],
-  ): Promise<Attempt> {
-    const { options, counters } = this.context;
-    const chosen = choosePath(entry, this.segment, remote, {
-      nowMs: this.context.now(),
-      ttlMs: options.ttlMs,
-      unkeyedBatches: options.unkeyedBatches,
-      done,
-    });
-    const path = chosen.kind === 'inspect' ? await this.inspect(entry, remote) : chosen;
-    switch (path.kind) {
-      case 'skip':
-        // Settled by parts of an earlier attempt: that was no skip.
-        if (path.reason !== 'done') counters.skipped[path.reason] = (counters.skipped[path.reason] ?? 0) + 1;
-        return SETTLED;
-      case 'hold':
-        return { type: 'hold', reason: path.reason, message: 'the batch is encrypted and does not fit as it is' };
-      case 'verbatim':
-        return this.forward(entry, position, remote, path.segmentId, done);
-      case 'rebatch':
-        return this.forwardParts(entry, position, remote, done);
-    }
-  }
-
-  private async inspect(entry: Entry, remote: RemoteLayout): Promise<ReturnType<typeof inspectBatch>> {
-    const { codecs, limits } = this.context.options;
-    const path = await this.onSlowPath(entry, () => inspectBatch(entry, this.segment, remote, { codecs, limits }));
-    this.context.counters.inspected++;
-    return path;
-  }
-
-  /** Work on a payload waits for the budget, and with it this segment's reading (PIP-495, Slow-path backpressure). */
-  private async onSlowPath<T>(entry: Entry, work: () => T): Promise<T> {
-    const { slowPath, name, options, stopping } = this.context;
-    if (slowPath === undefined) return work();
-    const { uncompressedSize } = entry.metadata;
-    // What the limit refuses costs nothing: a claim of gigabytes must not become a debt of minutes.
-    const limit = options.limits?.maxUncompressedBytes ?? DEFAULT_MAX_UNCOMPRESSED_BYTES;
-    if ((uncompressedSize ?? 0) > limit) return work();
-    this.state = 'throttled';
+  private async translate(version: string, bytes: Uint8Array): Promise<void> {
+    const { schemas } = this.context;
     try {
-      const bytes = slowPathBytes(entry.bytes.length, uncompressedSize);
-      return await slowPath.run(`${name} segment ${this.segment.segmentId}`, bytes, stopping, work);
-    } finally {
-      this.state = 'sending';
-    }
-  }
-
-  private stamp(position: SourcePosition): RestampOptions {
-    return { replicatedFrom: this.context.source.cluster, sourcePosition: position };
-  }
-
-  private async forward(
-    entry: Entry,
-    position: SourcePosition,
-    remote: RemoteLayout,
-    segmentId: number,
-    done: Rectangle[],
-  ): Promise<Attempt> {
-    const { counters } = this.context;
-    const { maxEntryBytes } = this.context.remote;
-    const isBatch = entry.metadata.numMessagesInBatch !== undefined;
-    const buffers = restamp(entry, this.stamp(position));
-    const bytes = lengthOf(buffers);
-    if (bytes > maxEntryBytes) {
-      // A stamp can make an entry too large for the remote; only a batch can be cut (R8b).
-      if (isBatch && !entry.metadata.encrypted) return this.forwardParts(entry, position, remote, done);
-      return {
-        type: 'hold',
-        reason: 'tooLarge',
-        message: `the entry has ${bytes} bytes; the limit is ${maxEntryBytes}`,
-      };
-    }
-    const lowestHash = isBatch ? entry.metadata.stamp?.min : undefined;
-    const result = await this.send(segmentId, position, lowestHash, buffers);
-    switch (result.type) {
-      case 'sealed':
-        return result;
-      case 'partial':
-        // An earlier, finer attempt: all the entry's messages belong to this segment, keyed or not (R11).
-        done.push({ range: rangeOf(remote, segmentId), buckets: { start: 0, end: result.partial }, unkeyed: true });
-        return { type: 'again' };
-      case 'stored':
-        counters.verbatimEntries++;
-        counters.verbatimBytes += bytes;
-        return SETTLED;
-      case 'duplicate':
-        counters.duplicates++;
-        return SETTLED;
-    }
-  }
-
-  private async forwardParts(
-    entry: Entry,
-    position: SourcePosition,
-    remote: RemoteLayout,
-    done: Rectangle[],
-  ): Promise<Attempt> {
-    const { options, counters } = this.context;
-    const parts = await this.onSlowPath(entry, () =>
-      rebatch(entry, this.segment, remote, {
-        codecs: options.codecs,
-        stamp: this.stamp(position),
-        done,
-        keepCodec: options.keepCodec,
-        limits: options.limits,
-        maxEntryBytes: this.context.remote.maxEntryBytes,
-      }),
-    );
-    for (const part of parts) {
-      const result = await this.send(part.segmentId, part.position, part.lowestHash, part.buffers);
-      if (result.type === 'sealed') return result;
-      if (result.type === 'partial') {
-        const { rectangle } = part;
-        done.push({ ...rectangle, buckets: { start: rectangle.buckets.start, end: result.partial } });
-        return { type: 'again' };
-      }
-      done.push(part.rectangle);
-      this.countPart(part, result.type);
-    }
-    counters.rebatchedEntries++;
-    return SETTLED;
-  }
-
-  private countPart(part: Part, result: 'stored' | 'duplicate'): void {
-    const { counters } = this.context;
-    if (result === 'duplicate') counters.duplicates++;
-    else {
-      counters.parts++;
-      counters.rebatchedBytes += lengthOf(part.buffers);
-    }
-  }
-
-  /** Sends until the remote has said where the entry is; an unreachable remote is tried again at the same position. */
-  private async send(
-    segmentId: number,
-    position: SourcePosition,
-    lowestHash: number | undefined,
-    buffers: EntryBuffers,
-  ): Promise<Extract<SendResult, { type: 'stored' | 'duplicate' | 'sealed' | 'partial' }>> {
-    const { remote, options, stopping } = this.context;
-    for (;;) {
-      const previous = this.previous.get(segmentId);
-      const send = { sourceSegmentId: this.segment.segmentId, position, previous, lowestHash, buffers };
-      const result = await remote.send(segmentId, send);
-      switch (result.type) {
-        case 'gap':
-          // Everything before is settled here, so the remote has forgotten: begin anew with this send.
-          this.previous.delete(segmentId);
-          break;
-        case 'unavailable':
-          this.state = 'unavailable';
-          await this.context.sleep(options.retryDelayMs, stopping);
-          this.state = 'sending';
-          break;
-        case 'stored':
-        case 'duplicate':
-          this.previous.set(segmentId, position);
-          return result;
-        default:
-          return result;
-      }
+      const translation = await schemas?.translate(bytes);
+      if (translation !== undefined) this.dispatch({ type: 'translated', version, translation });
+    } catch (error) {
+      this.dispatch({ type: 'translated', version, translation: { type: 'unknown', reason: messageOf(error) } });
     }
   }
 }
 
-function lengthOf({ head, payload }: EntryBuffers): number {
-  return head.length + payload.length;
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
-function rangeOf(remote: RemoteLayout, segmentId: number): HashRange {
-  const segment = remote.active.find((candidate) => candidate.segmentId === segmentId);
-  if (segment === undefined)
-    throw new Error(`segment ${segmentId} answered but is not in the layout it was chosen from`);
-  return segment.range;
+function sizeOf(entries: readonly StoredEntry[]): { bytes: number; messages: number } {
+  let bytes = 0;
+  let messages = 0;
+  for (const entry of entries) {
+    bytes += entry.bytes.length;
+    messages += messagesOf(entry.bytes);
+  }
+  return { bytes, messages };
+}
+
+/** An entry that cannot be read counts as one message. */
+function messagesOf(bytes: Uint8Array): number {
+  try {
+    return Math.max(1, parseEntry(bytes).metadata.numMessagesInBatch ?? 1);
+  } catch {
+    return 1;
+  }
 }

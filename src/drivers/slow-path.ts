@@ -1,6 +1,6 @@
 /**
- * The slow-path budget of a process as promises: replicators of all topics share one, wait here before they open a
- * batch, and give back when they have. Verbatim forwarding never comes here.
+ * The slow-path budget of a process: replicators of all topics share one, wait here before they open a batch, and give
+ * back when they have. Verbatim forwarding never comes here.
  */
 import type { Clock } from '../ports/index.js';
 import {
@@ -11,15 +11,13 @@ import {
   SlowPathBudget,
 } from '../replication/index.js';
 import { systemClock } from './clock.js';
-
-/** The longest time that a timer of JavaScript can wait; an early tick does no harm. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+import { Timer } from './timer.js';
 
 /** One budget for all replicators of a process. */
 export class SlowPath {
   private readonly budget: SlowPathBudget;
   private readonly granted = new Map<string, () => void>();
-  private timer: AbortController | undefined;
+  private readonly timer: Timer;
 
   /** Throws `invalidArgument` for a rate, a size or a number of slots that would allow nothing. */
   constructor(
@@ -27,23 +25,25 @@ export class SlowPath {
     private readonly clock: Clock = systemClock,
   ) {
     this.budget = new SlowPathBudget(options, clock.now());
+    this.timer = new Timer(clock, () => this.perform(this.budget.tick(this.clock.now())));
   }
 
-  /**
-   * Runs `work` once the budget has a slot and this many bytes for it; one operation a key. Rejects, with nothing
-   * taken, when the signal aborts before.
-   */
-  async run<T>(key: string, bytes: number, signal: AbortSignal, work: () => T): Promise<T> {
-    await this.acquire(key, bytes, signal);
-    try {
-      return work();
-    } finally {
-      this.release(key);
-    }
+  /** Calls `onGranted`, at once or later, when the budget has a slot and this many bytes for a key; one operation a key. */
+  acquire(key: string, bytes: number, onGranted: () => void): void {
+    const effects = this.budget.acquire(key, bytes, this.clock.now());
+    this.granted.set(key, onGranted);
+    this.perform(effects);
+  }
+
+  /** Ends the operation of a key: gives its slot back, or takes it out of the line with nothing charged. */
+  release(key: string): void {
+    this.granted.delete(key);
+    this.perform(this.budget.release(key, this.clock.now()));
   }
 
   /** Forgets how long a key has waited, when its segment is gone. */
   forget(key: string): void {
+    this.granted.delete(key);
     this.perform(this.budget.forget(key, this.clock.now()));
   }
 
@@ -57,46 +57,14 @@ export class SlowPath {
     return this.budget.report(this.clock.now());
   }
 
-  private acquire(key: string, bytes: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      signal.throwIfAborted();
-      const effects = this.budget.acquire(key, bytes, this.clock.now());
-      const onAbort = () => {
-        this.granted.delete(key);
-        this.release(key);
-        reject(signal.reason);
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.granted.set(key, () => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      });
-      this.perform(effects);
-    });
-  }
-
-  private release(key: string): void {
-    this.perform(this.budget.release(key, this.clock.now()));
-  }
-
   private perform(effects: readonly BudgetEffect[]): void {
     for (const effect of effects) {
-      if (effect.type === 'wake') this.arm(effect.atMs);
+      if (effect.type === 'wake') this.timer.set(effect.atMs);
       else {
-        this.granted.get(effect.key)?.();
+        const onGranted = this.granted.get(effect.key);
         this.granted.delete(effect.key);
+        onGranted?.();
       }
     }
-  }
-
-  private arm(atMs: number): void {
-    this.timer?.abort();
-    const timer = new AbortController();
-    this.timer = timer;
-    const ms = Math.min(MAX_TIMER_MS, Math.max(0, atMs - this.clock.now()));
-    void this.clock.sleep(ms, timer.signal).then(
-      () => this.perform(this.budget.tick(this.clock.now())),
-      () => undefined,
-    );
   }
 }

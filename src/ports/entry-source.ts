@@ -1,4 +1,4 @@
-/** Where a replicator reads: one topic of the source cluster, with the cursor that belongs to one remote. */
+/** Where a replicator reads: one topic of the source cluster, with the subscription that belongs to one remote. */
 import type { SourcePosition } from '../entry/index.js';
 import type { Layout } from '../layout/index.js';
 
@@ -16,26 +16,46 @@ export interface EntryRead {
   readonly ended: boolean;
 }
 
+/** How much a read brings at most; one entry in any case. */
+export interface ReadLimits {
+  /** At least 1. */
+  readonly maxEntries: number;
+  /** Bytes of all entries together, at least 1. */
+  readonly maxBytes: number;
+}
+
 /**
  * One source topic as seen by the replicator for one remote. Every segment that exists, sealed ones included, can be
- * read until its cursor has passed its end.
+ * read until it has been acknowledged to its end. A rejected promise means that the source cannot be reached: the
+ * call is made again.
  */
 export interface EntrySource {
   /** The source cluster's name: what entries are stamped with. */
   readonly cluster: string;
   /** The layout now, and again after every change, until the signal aborts. */
   layouts(signal: AbortSignal): AsyncIterable<Layout>;
-  /** The last acknowledged position of a segment; undefined when nothing has been acknowledged. */
-  cursor(segmentId: number): Promise<SourcePosition | undefined>;
+  /** The last position ever written in a segment, acknowledged or not; undefined in one that was never written (R12c). */
+  lastPosition(segmentId: number): Promise<SourcePosition | undefined>;
   /**
-   * The entries behind `after`, in order; waits for the first one unless the segment has ended. Rejects when the
-   * signal aborts.
+   * The last position that the source itself counts as acknowledged for this remote; undefined when there is none. It
+   * may lag behind what was acknowledged. Beyond it only where the source let entries go by itself, as a broker does
+   * that expires them (R15).
+   */
+  acknowledged(segmentId: number): Promise<SourcePosition | undefined>;
+  /** How many entries lie behind what is acknowledged for this remote. A rejection is an unknown, never a zero. */
+  backlog(segmentId: number): Promise<number>;
+  /**
+   * The entries behind `after`, from the segment's first without it, in order; waits for the first one unless the
+   * segment has ended, and sees a seal while it waits. Usually `after` is the last position read; after a failure it
+   * lies further back. Rejects when the signal aborts.
    */
   read(
     segmentId: number,
     after: SourcePosition | undefined,
-    options: { readonly maxEntries: number; readonly signal: AbortSignal },
+    options: ReadLimits & { readonly signal: AbortSignal },
   ): Promise<EntryRead>;
-  /** Moves the cursor to `position`: everything up to it need never be read again. */
+  /** Everything up to `position` need never be read again. It may be lost by a crash of the source. */
   acknowledge(segmentId: number, position: SourcePosition): Promise<void>;
+  /** Gives up the subscription on all segments: the remote has left the topic's replication set. */
+  release(): Promise<void>;
 }

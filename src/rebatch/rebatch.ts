@@ -58,7 +58,7 @@ export function rebatch(entry: Entry, source: SourceSegment, remote: RemoteLayou
   const base = wholePosition(options.stamp.sourcePosition);
   const parts: Part[] = [];
   for (const group of groups.list) {
-    const rectangle = rectangleOf(group, source, routes, table);
+    const rectangle = rectangleOf(group, routes, table);
     emit(group.messages, rectangle.buckets, (messages, buckets, encoded) => {
       parts.push({
         segmentId: group.segment.segmentId,
@@ -182,12 +182,11 @@ function groupMessages(table: BatchTable, source: SourceSegment, routes: Routes,
   return { list: list.sort((a, b) => a.cell - b.cell), bucketHashes };
 }
 
-function rectangleOf(group: Group, source: SourceSegment, routes: Routes, table: BatchTable): Rectangle {
+function rectangleOf(group: Group, routes: Routes, table: BatchTable): Rectangle {
   const { segment, segmentIndex, cell, messages } = group;
   const buckets = bucketRange(segment.entryBucketSplits, cell - (routes.firstCell[segmentIndex] as number));
-  if (!routes.classic && !source.legacy) return { range: segment.range, buckets };
+  if (!routes.classic) return { range: segment.range, buckets };
   const unkeyed = messages.some((i) => (table.keyStart[i] as number) < 0);
-  if (!routes.classic) return { range: segment.range, buckets, unkeyed };
   const residue = { modulus: routes.segments.length, remainder: segmentIndex };
   return { range: FULL_RANGE, buckets, residue, unkeyed };
 }

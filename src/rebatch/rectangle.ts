@@ -4,7 +4,7 @@
  * without naming a layout, so that they stay true when the remote's changes between two attempts.
  */
 import { classicPartition, contains, covers, type HashRange } from '../ring/index.js';
-import type { SourceSegment } from './routes.js';
+import { type SourceSegment, unkeyedPlace } from './routes.js';
 
 /** A part of the two rings, as far as one source entry has messages in it. */
 export interface Rectangle {
@@ -16,8 +16,8 @@ export interface Rectangle {
    */
   readonly residue?: { readonly modulus: number; readonly remainder: number };
   /**
-   * Where the place of unkeyed messages depends on the number of remote segments (a legacy source or classic
-   * segments, R3), a range cannot tell whether they were in: this does.
+   * Towards classic segments the place of unkeyed messages depends on their number (R3), so that a range cannot tell
+   * whether they were in: this does.
    */
   readonly unkeyed?: boolean;
 }
@@ -36,7 +36,7 @@ function holds(rectangle: Rectangle, source: SourceSegment, keyHash: number, buc
   const { range, buckets, residue, unkeyed } = rectangle;
   if (!contains(buckets, bucketHash)) return false;
   if (keyHash < 0) {
-    return source.legacy || residue !== undefined ? unkeyed === true : contains(range, source.range.start);
+    return residue !== undefined ? unkeyed === true : contains(range, unkeyedPlace(source));
   }
   if (residue !== undefined) return classicPartition(keyHash, residue.modulus) === residue.remainder;
   // A segment that covers the source takes all its keys, also those that hash to elsewhere (R2).

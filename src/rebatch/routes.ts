@@ -87,14 +87,25 @@ export class Routes {
 
   /** The index of the segment for messages without a partition key (R3): the same for all of one source segment. */
   indexOfUnkeyed(source: SourceSegment): number {
-    return source.legacy || this.classic
-      ? source.segmentId % this.segments.length
-      : this.indexOfHash(source.range.start);
+    return this.classic ? source.segmentId % this.segments.length : this.indexOfHash(unkeyedPlace(source));
   }
 
   private indexOfHash(segmentHash: number): number {
     return bucketIndex(this.innerStarts, segmentHash);
   }
+}
+
+/**
+ * The place on the segment ring where the messages of a source segment lie that have no partition key (R3): its start.
+ * Legacy segments all have the full range, so their ids are spread over it, each bit halving what is left. A place,
+ * unlike a number modulo the count of segments, moves only from a segment to one that descends from it, so that what is
+ * sent again after a seal never comes behind what went another way (R12).
+ */
+export function unkeyedPlace({ segmentId, range, legacy }: SourceSegment): number {
+  if (!legacy) return range.start;
+  let place = 0;
+  for (let bit = 0; bit < 16; bit++) place |= ((segmentId >>> bit) & 1) << (15 - bit);
+  return place;
 }
 
 function refuse(remote: RemoteLayout, rule: string): never {

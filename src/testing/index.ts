@@ -1,6 +1,7 @@
 /**
  * What downstream teams test their own host with: fast-check arbitraries for every value, which shrink to small
- * readable cases, a virtual clock, a lossy network, and a world of clusters whose layouts converge. Needs `fast-check`.
+ * readable cases, acceptance suites for ports, a virtual clock, a lossy network, and a world of clusters whose
+ * layouts converge. Needs `fast-check`.
  *
  * @packageDocumentation
  */
@@ -14,6 +15,7 @@ export {
   type WorldOptions,
   type WorldPolicy,
 } from './convergence-world.js';
+export { type CursorStoreFactory, type CursorStoreSetup, testCursorStore } from './cursor-suite.js';
 export {
   arbCodecNames,
   arbEntry,
@@ -33,7 +35,6 @@ export {
 export {
   type LayoutHostFactory,
   type LayoutHostSetup,
-  type RegisterTest,
   testLayoutStore,
   testSegmentHost,
 } from './layout-suites.js';
@@ -58,6 +59,8 @@ export {
 } from './lossy-network.js';
 export { arbCaps, arbColdMarks, arbPeerState, type PeerStateArbitraryOptions } from './peer-states.js';
 export { arbSourcePosition, type PositionOptions } from './positions.js';
+export type { RemoteTopicFactory, RemoteTopicSetup } from './remote-lane.js';
+export { testRemoteTopic } from './remote-suite.js';
 export {
   arbRange,
   arbRemoteHistory,
@@ -66,4 +69,6 @@ export {
   type RemoteLayoutOptions,
   remoteLayoutOf,
 } from './remotes.js';
+export { type EntrySourceFactory, type EntrySourceSetup, testEntrySource } from './source-suite.js';
+export type { RegisterTest, SuiteSetup } from './suite.js';
 export { VirtualClock } from './virtual-clock.js';

@@ -5,43 +5,24 @@
  */
 import { IsthmusError } from '../errors.js';
 import { formatLayout, type Layout, parseLayout, shapeOf, splitSegment } from '../layout/index.js';
-import type { LayoutHost, LayoutReader } from '../ports/index.js';
+import type { LayoutHost } from '../ports/index.js';
+import { check, checkLayouts, onFresh, type RegisterTest, type SuiteSetup } from './suite.js';
 
-/** Registers one test, as vitest's, jest's and node's own `test` do. */
-export type RegisterTest = (name: string, test: () => Promise<void>) => void;
-
-/** A fresh host of a topic with at least one active segment that can be split, and what puts it away. */
-export interface LayoutHostSetup<Host extends LayoutHost = LayoutHost> {
+/** A fresh host of a topic with at least one active segment that can be split. */
+export interface LayoutHostSetup<Host extends LayoutHost = LayoutHost> extends SuiteSetup {
   readonly host: Host;
-  readonly teardown?: () => Promise<void> | void;
 }
 
 /** Makes a fresh host for one test. */
 export type LayoutHostFactory = () => Promise<LayoutHostSetup> | LayoutHostSetup;
 
-/** Turns work on a host into a test that makes the host and puts it away. */
-function onFreshHost(setup: LayoutHostFactory): (work: (host: LayoutHost) => Promise<void>) => () => Promise<void> {
-  return (work) => async () => {
-    const { host, teardown } = await setup();
-    try {
-      await work(host);
-    } finally {
-      await teardown?.();
-    }
-  };
-}
-
-function check(condition: boolean, rule: string): asserts condition {
-  if (!condition) throw new Error(rule);
-}
-
 /** Registers the tests of `LayoutStore`: reading and watching, and where the host writes layouts whole, the commit. */
 export function testLayoutStore(setup: LayoutHostFactory, test: RegisterTest): void {
-  const using = onFreshHost(setup);
+  const using = onFresh(setup);
 
   test(
     'LayoutStore: what is loaded is a valid layout, and loading changes nothing',
-    using(async ({ store }) => {
+    using(async ({ host: { store } }) => {
       const layout = await store.load();
       check(sameRecord(layout, parseLayout(toJson(layout))), 'the layout is not equal to its record read back');
       check(sameRecord(layout, await store.load()), 'loading twice gives two different layouts');
@@ -50,26 +31,22 @@ export function testLayoutStore(setup: LayoutHostFactory, test: RegisterTest): v
 
   test(
     'LayoutStore: a watch begins with the present layout, tells every later one in order, and ends with its signal',
-    using(async (host) => {
-      const { seen, stop } = watching(host.store);
+    using(async ({ host }, eventually) => {
       const first = await host.store.load();
-      await eventually(() => seen.length > 0, 'the watch does not begin with the present layout');
-      await change(host);
-      const last = await host.store.load();
-      await eventually(() => seen.at(-1)?.epoch === last.epoch, 'the watch does not tell of a change');
-      check(seen[0]?.epoch === first.epoch, 'the first layout of the watch is not the present one');
-      const epochs = seen.map(({ epoch }) => epoch);
-      check(
-        epochs.every((epoch, i) => i === 0 || epoch > (epochs[i - 1] as number)),
-        `the watch repeats or reorders epochs: ${epochs}`,
+      const seen = await checkLayouts(
+        (signal) => host.store.watch(signal),
+        () => change(host),
+        eventually,
       );
-      await stop();
+      const last = await host.store.load();
+      check(seen[0].epoch === first.epoch, 'the first layout of the watch is not the present one');
+      check(seen.at(-1)?.epoch === last.epoch, 'the watch tells of a layout that is not stored');
     }),
   );
 
   test(
     'LayoutStore: a commit is a compare-and-set on the epoch, of which one of many callers wins',
-    using(async (host) => {
+    using(async ({ host }) => {
       if (!isAtomic(host)) return;
       const { store } = host;
       const before = await store.load();
@@ -87,11 +64,11 @@ export function testLayoutStore(setup: LayoutHostFactory, test: RegisterTest): v
 
 /** Registers the tests of `SegmentHost` in the form that the host has. */
 export function testSegmentHost(setup: LayoutHostFactory, test: RegisterTest): void {
-  const using = onFreshHost(setup);
+  const using = onFresh(setup);
 
   test(
     'SegmentHost: creating, sealing and deleting may be repeated, and are told by the list',
-    using(async (host) => {
+    using(async ({ host }) => {
       if (!isAtomic(host)) return;
       const { store, segments } = host;
       const before = await store.load();
@@ -117,7 +94,7 @@ export function testSegmentHost(setup: LayoutHostFactory, test: RegisterTest): v
 
   test(
     'SegmentHost: an operation changes the layout by one epoch and answers with it; one that is refused changes nothing',
-    using(async (host) => {
+    using(async ({ host }) => {
       if (isAtomic(host)) return;
       const { store, segments } = host as Extract<
         LayoutHost,
@@ -166,31 +143,6 @@ async function change(host: LayoutHost): Promise<void> {
   const segmentId = layout.active[0]?.segmentId as number;
   check((await segments.perform({ type: 'split', segmentId })).type === 'performed', 'a split is not performed');
   check(shapeOf(await host.store.load()).cells.length > shapeOf(layout).cells.length, 'a split has no effect');
-}
-
-function watching(store: LayoutReader): { readonly seen: Layout[]; stop(): Promise<void> } {
-  const abort = new AbortController();
-  const seen: Layout[] = [];
-  const reading = (async () => {
-    for await (const layout of store.watch(abort.signal)) seen.push(layout);
-  })().catch((error: unknown) => {
-    if (!abort.signal.aborted) throw error;
-  });
-  return {
-    seen,
-    async stop() {
-      abort.abort();
-      await reading;
-    },
-  };
-}
-
-/** Waits a few turns of the event loop, and then some seconds, for something that a host does by itself. */
-async function eventually(condition: () => boolean, rule: string): Promise<void> {
-  for (let tries = 0; !condition(); tries++) {
-    check(tries < 500, rule);
-    await new Promise((resolve) => setTimeout(resolve, tries < 20 ? 0 : 10));
-  }
 }
 
 function toJson(layout: Layout): unknown {

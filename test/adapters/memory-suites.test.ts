@@ -1,12 +1,15 @@
-/** The memory hosts pass the suites, in both forms; and the suites fail on hosts that are broken, for the right reason. */
-import { createLayout, type Layout } from 'isthmus';
-import { MemoryTopic } from 'isthmus/adapters/memory';
-import { testLayoutStore, testSegmentHost } from 'isthmus/testing';
+/**
+ * A topic in memory passes the suites of all its ports, in all its forms. The suites of a layout's host fail on hosts
+ * that are broken, for the right reason; those of replication have files of their own for that.
+ */
+import type { Layout } from 'isthmus';
+import { testCursorStore, testEntrySource, testLayoutStore, testRemoteTopic, testSegmentHost } from 'isthmus/testing';
 import { describe, expect, it } from 'vitest';
 import type { LayoutHost } from '../../src/ports/index.js';
+import { cursorSetup, newTopic, remoteSetup, sourceSetup } from '../support/memory-suites.js';
+import { verdictOf } from '../support/verdict.js';
 
-const topic = () => new MemoryTopic({ cluster: 'a', layout: createLayout({ segments: 2, nowMs: 1_700_000_000_000 }) });
-const atomic = () => topic().layoutHost();
+const atomic = () => newTopic().layoutHost();
 
 describe('a host whose layout is written', () => {
   testLayoutStore(() => ({ host: atomic() }), it);
@@ -14,27 +17,27 @@ describe('a host whose layout is written', () => {
 });
 
 describe('a host that performs operations', () => {
-  testLayoutStore(() => ({ host: topic().planningHost() }), it);
-  testSegmentHost(() => ({ host: topic().planningHost() }), it);
+  testLayoutStore(() => ({ host: newTopic().planningHost() }), it);
+  testSegmentHost(() => ({ host: newTopic().planningHost() }), it);
 });
 
-/** What the suites say of a host: the first rule that it breaks. */
-async function verdict(host: () => LayoutHost): Promise<string> {
-  const tests: (() => Promise<void>)[] = [];
-  for (const suite of [testLayoutStore, testSegmentHost])
-    suite(
-      () => ({ host: host() }),
-      (_, test) => tests.push(test),
-    );
-  for (const test of tests) {
-    try {
-      await test();
-    } catch (error) {
-      return error instanceof Error ? error.message : String(error);
-    }
-  }
-  return 'accepted';
-}
+describe('a source', () => testEntrySource(sourceSetup, it));
+
+describe('cursors', () => testCursorStore(cursorSetup, it));
+
+describe.each([
+  { dedup: 'window', failStop: true },
+  { dedup: 'window', failStop: false },
+  { dedup: 'readBack', failStop: true },
+  { dedup: 'readBack', failStop: false },
+] as const)('a remote with $dedup, fail-stop $failStop', (options) => {
+  testRemoteTopic(() => remoteSetup(options), it);
+});
+
+const verdict = (host: () => LayoutHost) =>
+  verdictOf((test) => {
+    for (const suite of [testLayoutStore, testSegmentHost]) suite(() => ({ host: host(), patienceMs: 200 }), test);
+  });
 
 describe('the suites refuse', () => {
   it.each<[string, (host: ReturnType<typeof atomic>) => LayoutHost, RegExp]>([

@@ -20,6 +20,7 @@ import { MemoryTopic } from 'isthmus/adapters/memory';
 import { createReplicator, type Replicator } from 'isthmus/drivers';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RemoteTopic, SendResult } from '../../src/ports/index.js';
+import { intercepted, losingAnswers } from '../support/remotes.js';
 
 const codecs = await defaultCodecs();
 const nowMs = 1_700_000_000_000;
@@ -87,8 +88,8 @@ function expected(origin: string, count: number): Map<string, string[]> {
 const running: Replicator[] = [];
 function replicate(from: MemoryTopic, to: MemoryTopic, remote: RemoteTopic = to.remote(from.cluster)): Replicator {
   const replicator = createReplicator(
-    { source: from.source(to.cluster), remote },
-    { codecs, retryDelayMs: 1, maxReadEntries: 7 },
+    { source: from.source(to.cluster), remote, cursors: from.cursors(to.cluster) },
+    { codecs, retryInitialMs: 1, maxReadEntries: 7, cursorDelayMs: 1 },
   );
   running.push(replicator);
   replicator.start();
@@ -145,16 +146,12 @@ describe('layouts that change under way', () => {
     const a = topicOf('a', coarse());
     const b = topicOf('b', createLayout({ segments: 2, buckets: 2, nowMs }));
     produce(a, 0, 100);
-    const remote = b.remote('a');
     let sends = 0;
-    const sealing: RemoteTopic = {
-      ...remote,
-      async send(segmentId, send) {
-        // Three of the four parts are in when the last one's segment is split.
-        if (++sends === 4) b.change((layout) => splitSegment(layout, segmentId, { nowMs }));
-        return remote.send(segmentId, send);
-      },
-    };
+    const sealing = intercepted(b.remote('a'), (segmentId) => {
+      // Three of the four parts are in when the last one's segment is split.
+      if (++sends === 4) b.change((layout) => splitSegment(layout, segmentId, { nowMs }));
+      return undefined;
+    });
     replicate(a, b, sealing);
     await until(drained(a, b));
     expect(consume(b)).toEqual(expected('a', 100));
@@ -165,23 +162,22 @@ describe('layouts that change under way', () => {
     const b = topicOf('b', fine());
     produce(a, 0, 200);
     let isDown = true;
-    const remote = b.remote('a');
     const down: SendResult = { type: 'unavailable', reason: 'down' };
-    const flaky: RemoteTopic = {
-      ...remote,
-      send: async (segmentId, send) => (isDown ? down : remote.send(segmentId, send)),
-    };
-    const replicator = replicate(a, b, flaky);
-    await until(() => replicator.status().segments[0]?.state === 'unavailable');
+    const replicator = replicate(
+      a,
+      b,
+      intercepted(b.remote('a'), () => (isDown ? down : undefined)),
+    );
+    await until(() => replicator.status().segments[0]?.lanes[0]?.failure === 'unavailable: down');
     a.change((layout) => splitSegment(layout, 0, { nowMs }));
     produce(a, 200, 200);
     await until(() => replicator.status().segments.length === 3);
     expect(
       replicator
         .status()
-        .segments.map(({ state }) => state)
+        .segments.map(({ waitingFor }) => waitingFor)
         .slice(1),
-    ).toEqual(['waitingForParents', 'waitingForParents']);
+    ).toEqual([{ for: 'parents' }, { for: 'parents' }]);
     isDown = false;
     await until(drained(a, b));
     expect(consume(b)).toEqual(expected('a', 400));
@@ -204,19 +200,13 @@ describe('layouts that change under way', () => {
     const a = topicOf('a', coarse());
     const b = topicOf('b', fine());
     produce(a, 0, 100);
-    const remote = b.remote('a');
     let sends = 0;
-    const losing: RemoteTopic = {
-      ...remote,
-      async send(segmentId, send) {
-        const result = await remote.send(segmentId, send);
-        return ++sends % 3 === 0 ? { type: 'unavailable', reason: 'no answer' } : result;
-      },
-    };
+    let lost = 0;
+    const losing = losingAnswers(b.remote('a'), () => ++sends % 30 === 7 && lost++ < 3);
     const replicator = replicate(a, b, losing);
     await until(drained(a, b));
     expect(consume(b)).toEqual(expected('a', 100));
-    expect(replicator.status().counters.duplicates).toBeGreaterThan(0);
+    expect(replicator.status().counters.duplicates.ambiguous).toBeGreaterThan(0);
   });
 });
 
@@ -237,7 +227,7 @@ describe('R5: what can be neither forwarded nor opened is held', () => {
     produceEncrypted(a);
     produce(a, 0, 40);
     const replicator = replicate(a, b);
-    await until(() => replicator.status().segments[0]?.state === 'held');
+    await until(() => replicator.status().segments[0]?.held !== undefined);
     expect(replicator.status().segments[0]?.held).toMatchObject({
       reason: 'encryptedBatch',
       position: { ledgerId: 0n, entryId: 0n },
@@ -254,7 +244,7 @@ describe('R5: what can be neither forwarded nor opened is held', () => {
     produceEncrypted(a);
     produce(a, 0, 40);
     const replicator = replicate(a, b);
-    await until(() => replicator.status().segments[0]?.state === 'held');
+    await until(() => replicator.status().segments[0]?.held !== undefined);
     expect(replicator.skip(0, { ledgerId: 0n, entryId: 7n }), 'another entry is not held').toBe(false);
     expect(replicator.skip(0, { ledgerId: 0n, entryId: 0n })).toBe(true);
     await until(drained(a, b));

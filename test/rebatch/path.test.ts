@@ -368,13 +368,13 @@ describe('R3: where unkeyed messages go', () => {
     );
   });
 
-  it('from a legacy source by its id modulo the number of segments, in range order', () => {
+  it('from a legacy source to the place of its id, each bit of which halves the ring', () => {
     const remote = {
       ...NEITHER,
       active: [2, 0, 1].map((i) => ({ ...(NEITHER.active[i] ?? segment(0, FULL_RANGE)), segmentId: 10 + i })),
     };
     const unkeyed = (segmentId: number) => path(single(), remote, {}, { ...LEGACY, segmentId });
-    expect([0, 1, 2, 3, 5].map(unkeyed)).toEqual([10, 11, 12, 10, 12].map((id) => `verbatim unkeyed ${id}`));
+    expect([0, 1, 2, 3, 5].map(unkeyed)).toEqual([10, 12, 11, 12, 12].map((id) => `verbatim unkeyed ${id}`));
   });
 
   it('and towards classic partitions the same way', () => {

@@ -150,7 +150,11 @@ export function segmentOf(keys: Keys, source: SourceSegment, { active }: RemoteL
     const byId = [...active].sort((a, b) => a.segmentId - b.segmentId);
     return among(byId, hash === undefined ? source.segmentId : hash % 0x80000000);
   }
-  if (source.legacy) return hash === undefined ? among(active, source.segmentId) : holding(Math.floor(hash / 0x10000));
+  if (source.legacy) {
+    const bits = source.segmentId.toString(2).padStart(16, '0').slice(-16);
+    const place = Number.parseInt([...bits].reverse().join(''), 2);
+    return holding(hash === undefined ? place : Math.floor(hash / 0x10000));
+  }
   const first = holding(source.range.start);
   if (source.range.end <= first.range.end || hash === undefined) return first;
   return holding(Math.floor(hash / 0x10000));

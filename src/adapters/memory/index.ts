@@ -1,2 +1,4 @@
 export { MemoryPeers } from './peers.js';
+export type { MemoryRemoteOptions } from './remote.js';
+export { BARRIER_MARKER_TYPE } from './segment-log.js';
 export { MemoryTopic, type MemoryTopicOptions } from './topic.js';

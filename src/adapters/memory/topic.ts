@@ -1,14 +1,15 @@
 /**
- * A scalable topic in this process's memory: a layout, a log for each segment, dedup windows and replication
- * cursors. It is the store behind tests, demos and simulations, and the shortest example of what a host provides.
+ * A scalable topic in this process's memory: a layout, a log for each segment, dedup windows, subscriptions and
+ * replication cursors. It is the store behind tests, demos and simulations, and the shortest example of what a host
+ * provides. What it lends as ports is in the files beside this one.
  */
-import { DedupWindow } from '../../dedup/index.js';
-import { type EntryBuffers, joinBuffers, type SourcePosition } from '../../entry/index.js';
+import type { EntryBuffers, SourcePosition } from '../../entry/index.js';
 import { IsthmusError, show } from '../../errors.js';
-import { executeOperation, findActiveSegment, type Layout, type Segment } from '../../layout/index.js';
-import { Notifier } from '../../notifier.js';
+import { findActiveSegment, type Layout, type Segment } from '../../layout/index.js';
 import type {
   AtomicSegmentHost,
+  BacklogQuery,
+  CursorStore,
   EntrySource,
   LayoutReader,
   LayoutStore,
@@ -16,7 +17,11 @@ import type {
   RemoteTopic,
   StoredEntry,
 } from '../../ports/index.js';
-import { FULL_RANGE, type HashRange } from '../../ring/index.js';
+import { memoryCursors } from './cursors.js';
+import { atomicHost, planningHost } from './hosts.js';
+import { type MemoryRemoteOptions, memoryRemote } from './remote.js';
+import { memorySource, replicationSubscription } from './source.js';
+import { TopicStore } from './store.js';
 
 export interface MemoryTopicOptions {
   /** The name of the cluster that the topic lies on. */
@@ -26,241 +31,146 @@ export interface MemoryTopicOptions {
   readonly maxEntryBytes?: number;
 }
 
-/** What a topic keeps of one segment. */
-interface SegmentLog {
-  readonly entries: StoredEntry[];
-  /** Set when the segment enters the record: by then its parents take no more sends. */
-  window: DedupWindow;
-  sealed: boolean;
-  /** Entries acknowledged, by remote cluster. */
-  readonly acknowledged: Map<string, number>;
-}
-
 const DEFAULT_MAX_ENTRY_BYTES = 5 * 1024 * 1024;
 
 /** One topic on one cluster. Hosts and producers append to it, replicators read it and write to it. */
 export class MemoryTopic {
-  readonly cluster: string;
-  private readonly maxEntryBytes: number;
-  private current: Layout;
-  private readonly logs = new Map<number, SegmentLog>();
-  private readonly notifier = new Notifier();
+  private readonly store: TopicStore;
 
   constructor({ cluster, layout, maxEntryBytes = DEFAULT_MAX_ENTRY_BYTES }: MemoryTopicOptions) {
-    this.cluster = cluster;
-    this.maxEntryBytes = maxEntryBytes;
-    this.current = layout;
-    for (const { segmentId } of layout.segments.values()) this.logs.set(segmentId, newLog(new DedupWindow()));
+    this.store = new TopicStore(cluster, layout, maxEntryBytes);
+  }
+
+  get cluster(): string {
+    return this.store.cluster;
   }
 
   get layout(): Layout {
-    return this.current;
+    return this.store.layout;
   }
 
-  /** Applies a layout mutation: new segments begin with what their parents' windows know (R13), sealed ones take no more writes. */
+  /**
+   * Applies a layout mutation: new segments begin with what their parents hand on (R13), sealed ones take no more
+   * writes, and the entries of pruned ones are gone.
+   */
   change(mutation: (layout: Layout) => Layout): void {
-    const next = mutation(this.current);
-    if (next !== this.current) this.record(next);
-  }
-
-  private record(next: Layout): void {
-    for (const { segmentId, parentIds, state } of next.segments.values()) {
-      let log = this.logs.get(segmentId);
-      if (log === undefined) {
-        log = newLog(new DedupWindow());
-        this.logs.set(segmentId, log);
-      }
-      if (!this.current.segments.has(segmentId)) log.window = DedupWindow.inherit(this.parents(parentIds));
-      log.sealed = state === 'sealed';
-    }
-    for (const segmentId of this.current.segments.keys()) {
-      if (!next.segments.has(segmentId)) this.logs.delete(segmentId);
-    }
-    this.current = next;
-    this.notifier.wake();
+    const next = mutation(this.store.layout);
+    if (next !== this.store.layout) this.store.record(next);
   }
 
   /** The topic as a host whose layout a controller writes. */
   layoutHost(): { readonly store: LayoutStore; readonly segments: AtomicSegmentHost } {
-    return {
-      store: {
-        ...this.layoutReader(),
-        commit: async (expectedEpoch, layout) => {
-          if (this.current.epoch !== expectedEpoch) return { type: 'conflict' };
-          this.record(layout);
-          return { type: 'committed' };
-        },
-      },
-      segments: {
-        supports: { atomicLayoutChange: true },
-        list: async () => [...this.logs].map(([segmentId, { sealed }]) => ({ segmentId, sealed })),
-        create: async (segments) => {
-          for (const { segmentId } of segments) {
-            if (!this.logs.has(segmentId)) this.logs.set(segmentId, newLog(new DedupWindow()));
-          }
-        },
-        seal: async (segmentIds) => {
-          for (const segmentId of segmentIds) this.log(segmentId).sealed = true;
-          this.notifier.wake();
-        },
-        delete: async (segmentIds) => {
-          for (const segmentId of segmentIds) if (!this.current.segments.has(segmentId)) this.logs.delete(segmentId);
-        },
-      },
-    };
+    return atomicHost(this.store);
   }
 
   /** The topic as a host that only has the operations of an unmodified Pulsar broker (C22). */
   planningHost(maxBuckets = 1024): { readonly store: LayoutReader; readonly segments: PlanningSegmentHost } {
-    const now = () => this.current.active.reduce((latest, { createdAtMs }) => Math.max(latest, createdAtMs), 0);
-    return {
-      store: this.layoutReader(),
-      segments: {
-        supports: { atomicLayoutChange: false, explicitBoundary: false, unequalBuckets: false, maxBuckets },
-        perform: async (operation) => {
-          try {
-            this.record(executeOperation(this.current, operation, now()));
-            return { type: 'performed', layout: this.current };
-          } catch (error) {
-            if (!(error instanceof IsthmusError)) throw error;
-            return { type: 'failed', reason: error.message };
-          }
-        },
-      },
-    };
-  }
-
-  private layoutReader(): LayoutReader {
-    return {
-      load: async () => this.current,
-      watch: (signal) => this.layouts(signal, (layout) => layout),
-    };
+    return planningHost(this.store, maxBuckets);
   }
 
   /** The active segment for a place on the segment ring: where a producer sends. */
   route(segmentHash: number): Segment {
-    return findActiveSegment(this.current, segmentHash);
+    return findActiveSegment(this.store.layout, segmentHash);
   }
 
-  /** Stores a local producer's entry and returns its position, or `sealed` when the segment takes no more writes. */
+  /**
+   * Stores a local producer's entry and returns its position, or `sealed` when the segment takes no more writes.
+   * Throws `invalidArgument` for a segment that does not exist, and `tooLarge`.
+   */
   append(segmentId: number, buffers: EntryBuffers): SourcePosition | 'sealed' {
-    if (this.isSealed(segmentId)) return 'sealed';
-    this.checkSize(buffers);
-    return this.store(segmentId, buffers);
-  }
-
-  /** The entries of a segment, in order; what a consumer would read. */
-  entries(segmentId: number): readonly StoredEntry[] {
-    return this.log(segmentId).entries;
-  }
-
-  /** How many entries of a segment a remote has not acknowledged yet. */
-  backlog(segmentId: number, remoteCluster: string): number {
-    const { entries, acknowledged } = this.log(segmentId);
-    return entries.length - (acknowledged.get(remoteCluster) ?? 0);
-  }
-
-  /** The topic as the source of replication to one remote. */
-  source(remoteCluster: string): EntrySource {
-    return {
-      cluster: this.cluster,
-      layouts: (signal) => this.layouts(signal, (layout) => layout),
-      cursor: async (segmentId) => {
-        const { entries, acknowledged } = this.log(segmentId);
-        return entries[(acknowledged.get(remoteCluster) ?? 0) - 1]?.position;
-      },
-      read: async (segmentId, after, { maxEntries, signal }) => {
-        const { entries } = this.log(segmentId);
-        const from = after === undefined ? 0 : Number(after.entryId) + 1;
-        while (entries.length <= from && this.segment(segmentId).state === 'active')
-          await this.notifier.changed(signal);
-        const to = Math.min(entries.length, from + maxEntries);
-        const ended = this.segment(segmentId).state === 'sealed' && to === entries.length;
-        return { entries: entries.slice(from, to), ended };
-      },
-      acknowledge: async (segmentId, position) => {
-        const { acknowledged } = this.log(segmentId);
-        acknowledged.set(remoteCluster, Math.max(acknowledged.get(remoteCluster) ?? 0, Number(position.entryId) + 1));
-      },
-    };
-  }
-
-  /** The topic as the destination of replication from one source cluster. */
-  remote(sourceCluster: string): RemoteTopic {
-    return {
-      cluster: this.cluster,
-      maxEntryBytes: this.maxEntryBytes,
-      layouts: (signal) => this.layouts(signal, ({ epoch, active }) => ({ cluster: this.cluster, epoch, active })),
-      send: async (segmentId, { sourceSegmentId, position, previous, lowestHash, buffers }) => {
-        if (!this.current.segments.has(segmentId) || this.isSealed(segmentId)) return { type: 'sealed' };
-        this.checkSize(buffers);
-        const producer = `pulsar.repl.${sourceCluster}.${sourceSegmentId}`;
-        const answer = this.log(segmentId).window.offer(producer, { position, previous, lowestHash });
-        if (typeof answer === 'object') return { type: 'partial', partial: answer.partial };
-        if (answer !== 'accept') return { type: answer };
-        this.store(segmentId, buffers);
-        return { type: 'stored' };
-      },
-    };
-  }
-
-  private store(segmentId: number, buffers: EntryBuffers): SourcePosition {
-    const { entries } = this.log(segmentId);
-    // Ledgers are a segment's own, so that positions are unique in the cluster, as a broker's are.
-    const position = { ledgerId: BigInt(segmentId), entryId: BigInt(entries.length) };
-    entries.push({ position, bytes: joinBuffers(buffers) });
-    this.notifier.wake();
-    return position;
-  }
-
-  private checkSize({ head, payload }: EntryBuffers): void {
-    const length = head.length + payload.length;
-    if (length > this.maxEntryBytes) {
-      throw new IsthmusError('tooLarge', `an entry of ${length} bytes; the limit is ${this.maxEntryBytes}`);
+    const { maxEntryBytes } = this.store;
+    const log = this.store.log(segmentId);
+    if (log.sealed) return 'sealed';
+    const length = buffers.head.length + buffers.payload.length;
+    if (length > maxEntryBytes) {
+      throw new IsthmusError('tooLarge', `an entry of ${length} bytes; the limit is ${maxEntryBytes}`);
     }
+    return log.append(buffers);
   }
 
-  /** A parent that is gone counts as one that stored nothing: twice is better than never (R13). */
-  private parents(parentIds: readonly number[]): { window: DedupWindow; range: HashRange }[] {
-    return parentIds.map((id) => ({
-      window: this.logs.get(id)?.window ?? new DedupWindow(),
-      range: this.current.segments.get(id)?.range ?? FULL_RANGE,
-    }));
+  /**
+   * The entries of a segment that are not trimmed, in order. The ledger of their positions is the segment's id, the
+   * entry ids count from 0. Barriers are among them: a consumer passes over every entry whose metadata has a
+   * `markerType`. Throws `invalidArgument` for a segment that does not exist.
+   */
+  entries(segmentId: number): readonly StoredEntry[] {
+    return this.store.log(segmentId).entries;
   }
 
-  /** Sealed behind the record already, or by it. */
-  private isSealed(segmentId: number): boolean {
-    return this.segment(segmentId).state === 'sealed' || this.log(segmentId).sealed;
+  /**
+   * Drops the entries of a segment at or below a position, as a broker does with what nobody needs any more, and
+   * returns how many. What a subscription, a replication cursor or a pin has not passed yet stays. With `force` it
+   * goes as well, and takes them along: so act a time to live and a quota.
+   */
+  trim(segmentId: number, upTo: SourcePosition, { force = false }: { readonly force?: boolean } = {}): number {
+    const log = this.store.log(segmentId);
+    return log.trim(log.placeBehind(upTo), this.store.subscriptions.keys(), force);
   }
 
-  private segment(segmentId: number): Segment {
-    const segment = this.current.segments.get(segmentId);
-    if (segment === undefined) throw unknownSegment(segmentId);
-    return segment;
+  /** How many entries of a segment a remote has not acknowledged yet; barriers do not count. */
+  backlog(segmentId: number, remoteCluster: string): number {
+    return this.store.log(segmentId).backlog(replicationSubscription(remoteCluster));
   }
 
-  private log(segmentId: number): SegmentLog {
-    const log = this.logs.get(segmentId);
-    if (log === undefined) throw unknownSegment(segmentId);
-    return log;
+  /** Adds a consumers' subscription, at the start of every segment. Throws `invalidArgument` when the name is not free. */
+  subscribe(name: string): void {
+    this.store.subscribe(name, 'local');
   }
 
-  private async *layouts<T>(signal: AbortSignal, view: (layout: Layout) => T): AsyncGenerator<T, void, undefined> {
-    for (let seen: Layout | undefined; !signal.aborted; ) {
-      if (this.current !== seen) {
-        seen = this.current;
-        yield view(seen);
-      } else {
-        await this.notifier.changed(signal);
+  /** Acknowledges a segment for a consumers' subscription, to its present end or up to a position. */
+  consume(name: string, segmentId: number, upTo?: SourcePosition): void {
+    const log = this.store.log(segmentId);
+    this.checkSubscription(name);
+    log.acknowledge(name, upTo === undefined ? log.end : log.placeBehind(upTo));
+  }
+
+  /** Removes a consumers' subscription. */
+  unsubscribe(name: string): void {
+    this.checkSubscription(name);
+    this.store.unsubscribe(name);
+  }
+
+  private checkSubscription(name: string): void {
+    if (this.store.subscriptions.get(name) === 'local') return;
+    throw new IsthmusError('invalidArgument', `subscription ${show(name)}: the topic has no such subscription`);
+  }
+
+  /** What subscriptions still have to consume. Pins are among them: what they hold must not be pruned. */
+  backlogQuery(): BacklogQuery {
+    const { subscriptions } = this.store;
+    return {
+      subscriptions: async () => [...subscriptions.keys()].filter((name) => subscriptions.get(name) !== 'replication'),
+      backlog: async (segmentId, subscription) => this.store.log(segmentId).backlog(subscription),
+    };
+  }
+
+  /** The topic as the source of replication to one remote. It subscribes for it, which holds entries back. */
+  source(remoteCluster: string): EntrySource {
+    return memorySource(this.store, remoteCluster);
+  }
+
+  /** The cursors of replication to one remote. They are the topic's: every call gives the same. */
+  cursors(remoteCluster: string): CursorStore {
+    return memoryCursors(this.store, remoteCluster);
+  }
+
+  /**
+   * The topic as the destination of replication from one source cluster. Results come before `send` returns. To be
+   * read back, it takes a pin for that cluster, which holds entries back.
+   */
+  remote(sourceCluster: string, options: MemoryRemoteOptions = {}): RemoteTopic {
+    return memoryRemote(this.store, sourceCluster, options);
+  }
+
+  /**
+   * Cuts the connections of a source cluster's producers, or of all: sends without a result and later ones are
+   * `ambiguous`, and the names can be opened again.
+   */
+  disconnect(sourceCluster?: string): void {
+    for (const { producers } of this.store.logs.values()) {
+      for (const producer of [...producers.values()]) {
+        if (sourceCluster === undefined || producer.sourceCluster === sourceCluster) producer.cut();
       }
     }
   }
-}
-
-function newLog(window: DedupWindow): SegmentLog {
-  return { entries: [], window, sealed: false, acknowledged: new Map() };
-}
-
-function unknownSegment(segmentId: number): IsthmusError {
-  return new IsthmusError('invalidArgument', `segment ${show(segmentId)}: the layout has no such segment`);
 }

@@ -1,0 +1,3 @@
+export type { AppendResult } from './append-result.js';
+export { type LmdbStore, type LmdbTopicOptions, openStore } from './store.js';
+export type { AppendOffer, LmdbTopic } from './topic.js';

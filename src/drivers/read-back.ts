@@ -1,0 +1,72 @@
+/**
+ * Reads back what earlier sends have left in a remote segment (R15): from the checkpoint to a barrier that was sent
+ * under the producer's name, or to the final end of a sealed segment.
+ */
+
+import { comparePositions } from '../dedup/index.js';
+import type { SourcePosition } from '../entry/index.js';
+import type { CursorStore, RemoteProducer, RemoteTopic, RemoteTopicLayout } from '../ports/index.js';
+import { type FoundCopy, type LaneStop, readCopy } from '../replication/index.js';
+
+export interface ReadBackPorts {
+  readonly remote: RemoteTopic;
+  readonly cursors: CursorStore;
+  readonly sourceCluster: string;
+  readonly sourceSegmentId: number;
+}
+
+export interface ReadBackRange {
+  readonly segmentId: number;
+  readonly checkpoint: SourcePosition | undefined;
+  /** Open under its name; undefined for a sealed segment, whose end is final. */
+  readonly producer: RemoteProducer | undefined;
+  readonly layout: RemoteTopicLayout | undefined;
+}
+
+/** What was found; no copies: the segment does not exist any more. */
+export type ReadBackResult =
+  | { readonly copies?: readonly FoundCopy[]; readonly end?: SourcePosition }
+  | { readonly failure: LaneStop };
+
+/** Rejects when the remote cannot be reached. */
+export async function readBackSegment(
+  ports: ReadBackPorts,
+  { segmentId, checkpoint, producer, layout }: ReadBackRange,
+  signal: AbortSignal,
+  onProgress: (entries: number) => void,
+): Promise<ReadBackResult> {
+  const { remote, sourceCluster } = ports;
+  const segment = layout?.segments.get(segmentId);
+  if (segment === undefined) return {};
+  const end = await producer?.barrier();
+  const failure = await pinFailure(ports, segmentId, checkpoint);
+  if (failure !== undefined) return { failure };
+  const copies: FoundCopy[] = [];
+  let entries = 0;
+  for await (const stored of remote.readBack(segmentId, { after: checkpoint, through: end ?? 'end' }, signal)) {
+    for (const entry of stored) {
+      const copy = readCopy(entry, segment, sourceCluster);
+      if (copy !== undefined) copies.push(copy);
+    }
+    entries += stored.length;
+    onProgress(entries);
+  }
+  return { copies, ...(end === undefined ? {} : { end }) };
+}
+
+/** Where reading back would have to begin before the pin, what lies between is gone: by another owner, or by nobody's will. */
+async function pinFailure(
+  { remote, cursors, sourceSegmentId }: ReadBackPorts,
+  segmentId: number,
+  checkpoint: SourcePosition | undefined,
+): Promise<LaneStop | undefined> {
+  if (remote.pin === undefined || checkpoint === undefined) return undefined;
+  const pinned = await remote.pin.position(segmentId);
+  if (pinned === undefined || comparePositions(pinned, checkpoint) <= 0) return undefined;
+  const stored = (await cursors.load()).get(sourceSegmentId);
+  const later = stored?.checkpoints.get(segmentId);
+  if (stored !== undefined && later !== undefined && comparePositions(pinned, later) <= 0) {
+    return { type: 'superseded', reason: `session ${stored.session} has gone on` };
+  }
+  return { type: 'pinLost', reason: `the pin of segment ${segmentId} has passed the checkpoint` };
+}
