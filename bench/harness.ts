@@ -66,6 +66,8 @@ function median(values: readonly number[]): number {
 export interface Row {
   readonly measure: string;
   readonly against: string;
+  /** What is measured; default nanoseconds. */
+  readonly unit?: 'bytes';
   /** What isthmus takes, in nanoseconds. */
   readonly ns: number;
   /** What the other takes. */
@@ -91,11 +93,11 @@ export function atMost(measure: string, against: string, ns: number, otherNs: nu
 export function printRows(rows: readonly Row[]): void {
   const lines = [
     ['measure', 'isthmus', 'against', '', 'ratio', 'goal', ''],
-    ...rows.map(({ measure, against, ns, otherNs, ratio, goal, met }) => [
+    ...rows.map(({ measure, against, unit, ns, otherNs, ratio, goal, met }) => [
       measure,
-      duration(ns),
+      unit === 'bytes' ? megabytes(ns) : duration(ns),
       against,
-      duration(otherNs),
+      unit === 'bytes' ? megabytes(otherNs) : duration(otherNs),
       ratio.toFixed(2),
       goal,
       met ? 'met' : 'not met',
@@ -109,6 +111,10 @@ export function printRows(rows: readonly Row[]): void {
         .join('  ')
         .trimEnd(),
     );
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(0)} MB`;
 }
 
 function duration(ns: number): string {

@@ -9,8 +9,10 @@ import { dedupRows } from './dedup.js';
 import { printRows, type Row } from './harness.js';
 import { startPeer } from './java-peer.js';
 import { layoutRows } from './layout.js';
+import { memoryRows } from './memory.js';
 import { rebatchRows } from './rebatch.js';
 import { replicatorRows } from './replicator.js';
+import { stormRows } from './storm.js';
 import { verbatimRows } from './verbatim.js';
 
 const json = process.argv.includes('--json');
@@ -22,6 +24,8 @@ const suites = {
   convergence: convergenceRows,
   dedup: dedupRows,
   replicator: replicatorRows,
+  storm: stormRows,
+  memory: memoryRows,
 };
 
 const peer = await startPeer();

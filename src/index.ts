@@ -47,11 +47,21 @@
  * is sealed between two parts, the rectangles of the ring that were acknowledged are left out of the next plan.
  * `replicated_from` on every copy ends loops.
  *
+ * ## Seals, crashes, slow remotes
+ *
+ * `SegmentReplicator` is the machine of one source segment towards one remote: it is told events and answers with
+ * effects. Entries are read in order, planned in order and sent on one *lane* for each remote segment; the cursor passes
+ * an entry when all of it is stored, is written before the source is told, and nothing is ever acknowledged ahead of
+ * it. When a remote segment is sealed, its lane is closed: what is known to be stored stays settled, the rest is planned
+ * again under the new layout, and no descendant is sent to before (`FAILURES` says what follows from each failure). A
+ * remote that keeps dedup windows is asked what it has; one that keeps nothing, as today's brokers, is read back behind
+ * a barrier. A segment that cannot go on says why (`STOP_REASONS`), and everything it waits for is one stated thing.
+ *
  * ## Rooms
  *
  * From below: `ring` (hashes, ranges, buckets), `entry` (the stored entry), `layout` (the segment DAG, shapes, joins),
- * `dedup`, `rebatch`, `convergence`, `replication` (the slow-path budget). They read no clock, no random source, no network and no disk: the same inputs give the same
- * outputs. `isthmus/drivers` runs them against `ports`, the interfaces a host implements; `isthmus/adapters/*` are
+ * `dedup`, `rebatch`, `convergence`, `replication` (the machine of a segment, the slow-path budget, rate limits). They
+ * read no clock, no random source, no network and no disk: the same inputs give the same outputs. `isthmus/drivers` runs them against `ports`, the interfaces a host implements; `isthmus/adapters/*` are
  * ready ports; `isthmus/testing` has arbitraries for property tests.
  *
  * @packageDocumentation

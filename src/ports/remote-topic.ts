@@ -64,7 +64,10 @@ export type OpenResult =
   | {
       readonly type: 'opened';
       readonly producer: RemoteProducer;
-      /** What the segment's dedup state knows of this producer; for remotes with `dedup: 'window'`. */
+      /**
+       * The last position of this producer that the segment's dedup state has, whatever is incomplete before it; for
+       * remotes with `dedup: 'window'`.
+       */
       readonly watermark?: SourcePosition;
     }
   | Reasoned<'sealed'>
@@ -74,7 +77,9 @@ export type OpenResult =
 export interface RemoteProducer {
   /**
    * Sends without waiting. The results come one for each send, in the order of the sends. Where `supports.failStop`, a
-   * send that fails fails all that are behind it already.
+   * send that fails fails all that are behind it already: by the same class where that is no matter of one entry, else
+   * by `gap` or `ambiguous`, never by `rejected` or `tooLarge`, which would hold innocent entries. With a window the
+   * replicator may begin anew on the same producer, by a send without `previous`; without one it opens a new one.
    */
   send(send: Send): void;
   /**
@@ -131,7 +136,7 @@ export interface RemoteTopic {
    */
   watermark(sourceSegmentId: number, segmentId: number): Promise<WatermarkResult>;
   /**
-   * The stored entries of a segment behind `after`, from its start without it, up to and including `through`, or to its
+   * The stored entries of a segment behind `after` as far as they are retained, from its start without it, up to and including `through`, or to its
    * final end where it is sealed; barriers need not be
    * among them. Rejects when it cannot go on. For remotes with `dedup: 'readBack'`.
    */
