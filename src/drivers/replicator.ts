@@ -116,6 +116,11 @@ class TopicReplicator implements Replicator {
   private readonly context: SegmentContext;
   private readonly pins: PinKeeper | undefined;
   private records = new Map<number, CursorRecord>();
+  /**
+   * One more than the highest found at start, whichever segment it was found at (R15): a segment that appears while two
+   * processes run must not be the same session's to both.
+   */
+  private session = 1;
   private isLoaded = false;
   private isStarted = false;
   private isPaused = false;
@@ -233,6 +238,7 @@ class TopicReplicator implements Replicator {
     const { cursors, source } = this.ports;
     await this.again('the cursors', signal, async () => {
       this.records = new Map(await cursors.load());
+      for (const { session } of this.records.values()) this.session = Math.max(this.session, session + 1);
     });
     await this.again('the source layout', signal, async () => {
       for await (const layout of source.layouts(signal)) {
@@ -276,7 +282,7 @@ class TopicReplicator implements Replicator {
       skipped: [],
       checkpoints: new Map(),
       ...stored,
-      session: (stored?.session ?? 0) + 1,
+      session: this.session,
     };
     const driver = new SegmentDriver({ segmentId, range, legacy: isLegacy(segment) }, record, this.context);
     this.segments.set(segmentId, driver);

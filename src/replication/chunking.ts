@@ -73,6 +73,7 @@ export class Chunking {
 
   /** What a seal of a segment right now must not hand on more than (R6); null: nothing, undefined: all. */
   completeTo(segmentId: number): SourcePosition | null | undefined {
+    if (this.messages.size === 0) return undefined;
     for (const message of this.messages.values()) {
       if (message.segmentId === segmentId && message.sent.size < message.numChunks) return message.before ?? null;
     }

@@ -35,6 +35,8 @@ export interface LaneHost {
   stop(reason: StopReason, message: string): void;
   /** The checkpoint of a new lane is to be made durable. */
   nameCheckpoint(): void;
+  /** Somebody else sends: the cursor store tells whether a later session owns the segment. */
+  askForOwner(): void;
   /** A sealed segment takes nothing more, and what it has is known. */
   closed(segmentId: number): void;
 }
@@ -247,6 +249,8 @@ export class Lanes {
       return;
     }
     if (answer === 'stop') this.host.stop(failure.type as StopReason, failure.reason);
+    // Who was replaced and has nothing to write would else poll for ever, and hold the names that the other polls for.
+    if (failure.type === 'fenced') this.host.askForOwner();
     this.reopen(lane, retryAtMs);
   }
 

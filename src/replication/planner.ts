@@ -201,7 +201,7 @@ export class Planner {
     if (plan.rebatched) record.rebatched = true;
     record.needsPlan = false;
     if (plan.sends.length === 0 && record.sends.length === 0) this.host.settle(record);
-    for (const [i, send] of plan.sends.entries()) this.enqueue(record, send, lanes[i] as Lane);
+    for (let i = 0; i < lanes.length; i++) this.enqueue(record, plan.sends[i] as PlannedSend, lanes[i] as Lane);
     return 'done';
   }
 

@@ -286,7 +286,7 @@ export class SegmentReplicator implements LaneHost, PlannerHost {
     }
     this.planner.releaseUnused();
     this.moveCursor();
-    if (this.phase === 'running' && !this.isPaused && (this.held.size === 0 || this.reading.wantsAgain)) this.read();
+    if (this.mayRead) this.read();
     this.write();
     this.setTimer();
     if (this.phase === 'stopping' && this.lanes.inFlight === 0 && this.cursor.isClean) {
@@ -329,6 +329,11 @@ export class SegmentReplicator implements LaneHost, PlannerHost {
     if (this.copiesUpTo === undefined || comparePositions(position, this.copiesUpTo) > 0) this.copiesUpTo = position;
   }
 
+  /** A held entry keeps all later ones back, so that none are read; what was read before may be needed again. */
+  private get mayRead(): boolean {
+    return this.phase === 'running' && !this.isPaused && (this.held.size === 0 || this.reading.wantsAgain);
+  }
+
   private read(): void {
     const request = this.reading.next(this.cursor.settled, this.nowMs);
     if (request !== undefined) this.emit({ type: 'read', ...request });
@@ -343,7 +348,8 @@ export class SegmentReplicator implements LaneHost, PlannerHost {
   private setTimer(): void {
     this.isAgain = false;
     let next = earlier(this.lanes.due(), this.cursor.nextAtMs);
-    next = earlier(next, this.reading.retryAtMs);
+    // A read that is due but may not be made needs no timer: it would go off without end.
+    if (this.mayRead) next = earlier(next, this.reading.retryAtMs);
     next = earlier(next, this.planner.due());
     if (!this.chunking.isEmpty) next = earlier(next, this.chunking.due());
     if (this.held.size > 0) next = earlier(next, this.heldUntil());
@@ -485,6 +491,10 @@ export class SegmentReplicator implements LaneHost, PlannerHost {
   }
 
   nameCheckpoint(): void {
+    this.cursor.hurry();
+  }
+
+  askForOwner(): void {
     this.cursor.hurry();
   }
 

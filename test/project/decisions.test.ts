@@ -1,4 +1,4 @@
-/** docs/decisions.md keeps up: every decision and field report that a test names has its row, once. */
+/** docs/decisions.md keeps up: every decision and field report that a test or a story names has its row, once. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,12 +7,16 @@ import { expect, it } from 'vitest';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const ID = /\b(?:[CRE]\d{1,2}[bc]?|B\d{2})\b/g;
 
-/** The ids in the titles of all tests: in quoted text behind `it(`, `describe(` and their relatives. */
+/** The ids in the titles of all tests, in quoted text behind `it(`, `describe(` and their relatives, and in the heads of stories. */
 function namedIds(): Set<string> {
   const ids = new Set<string>();
   for (const file of readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })) {
-    if (!file.endsWith('.test.ts') || file.includes('fixtures')) continue;
+    if (!/\.test\.ts$|scenarios.*\.txt$/.test(file) || file.includes('fixtures')) continue;
     const source = readFileSync(join(root, 'test', file), 'utf8');
+    if (file.endsWith('.txt')) {
+      for (const [id] of (source.split('\n\n')[0] ?? '').matchAll(ID)) ids.add(id);
+      continue;
+    }
     for (const [title] of source.matchAll(/\b(?:it|describe)(?:\.each\([^;]*?\))?\(\s*['"`][^\n]*/g)) {
       for (const [id] of title.matchAll(ID)) ids.add(id);
     }
