@@ -206,6 +206,7 @@ export type {
   PlanningSegmentHost,
   Random,
   ReadLimits,
+  Reasoned,
   RemoteFailure,
   RemotePin,
   RemoteProducer,

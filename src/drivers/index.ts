@@ -9,6 +9,7 @@ export {
   type LayoutControllerPorts,
 } from './layout-controller.js';
 export {
+  type InstrumentOptions,
   type MetricMeter,
   type MetricObserver,
   type ObservableInstrument,

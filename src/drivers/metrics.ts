@@ -11,7 +11,8 @@ import type { SlowPath } from './slow-path.js';
 /** An instrument that is read by a callback. */
 export type ObservableInstrument = object;
 
-interface InstrumentOptions {
+/** How an instrument is described. */
+export interface InstrumentOptions {
   readonly description: string;
   readonly unit: string;
 }

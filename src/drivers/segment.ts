@@ -178,7 +178,7 @@ export class SegmentDriver {
         const events = this.events.splice(0);
         const nowMs = this.context.clock.now();
         for (const told of events) this.machine.tell(told, nowMs);
-        for (const effect of this.machine.settleSteps()) this.perform(effect);
+        for (const effect of this.machine.flush()) this.perform(effect);
       }
       if (this.machine.isAtRest) this.finish(this.machine.isDrained ? 'drained' : 'stopped');
     } catch (error) {

@@ -8,6 +8,7 @@ export type { ExchangeHandler, ExchangeReply, PeerChannel } from './peer-channel
 export type { Random } from './random.js';
 export type {
   OpenResult,
+  Reasoned,
   RemoteFailure,
   RemotePin,
   RemoteProducer,

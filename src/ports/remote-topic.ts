@@ -26,7 +26,7 @@ export interface Send {
 }
 
 /** A reason in the remote's or the transport's own words, for operators. */
-interface Reasoned<Type extends string> {
+export interface Reasoned<Type extends string> {
   readonly type: Type;
   readonly reason: string;
 }

@@ -28,8 +28,9 @@ export {
   type SegmentEvent,
   type SegmentNotice,
   type SegmentOptions,
+  type SegmentReplicatorStart,
   type SegmentReport,
   type SegmentWait,
 } from './segment-events.js';
-export { SegmentReplicator, type SegmentReplicatorStart } from './segment-replicator.js';
+export { SegmentReplicator } from './segment-replicator.js';
 export { STOP_REASONS, type StopReason } from './stop-reasons.js';

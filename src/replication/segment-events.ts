@@ -2,13 +2,15 @@
 import type { Codecs, DecodeLimits, SourcePosition } from '../entry/index.js';
 import type {
   CursorRecord,
+  RemoteSupport,
   RemoteTopicLayout,
   SchemaTranslation,
   Send,
   SendResult,
   StoredEntry,
 } from '../ports/index.js';
-import type { HoldReason } from './counters.js';
+import type { SourceSegment } from '../rebatch/index.js';
+import type { HoldReason, ReplicatorCounters } from './counters.js';
 import type { Failure } from './failures.js';
 import type { FoundCopy } from './found.js';
 import type { StopReason } from './stop-reasons.js';
@@ -56,6 +58,20 @@ export const DEFAULT_SEGMENT_OPTIONS = Object.freeze({
   chunkExpiryMs: 3_600_000,
   maxSpanEntries: 100_000,
 });
+
+/** What a machine is made for. */
+export interface SegmentReplicatorStart {
+  readonly source: SourceSegment;
+  readonly sourceCluster: string;
+  /** The remote's largest entry, in bytes. */
+  readonly maxEntryBytes: number;
+  readonly supports: RemoteSupport;
+  readonly options: SegmentOptions;
+  /** The segment's cursor, with the session of this machine in it. */
+  readonly record: CursorRecord;
+  /** Shared by all segments of a replicator. */
+  readonly counters: ReplicatorCounters;
+}
 
 /** What was found out about a sealed segment of the remote. */
 export type Recovery =
@@ -192,6 +208,8 @@ export interface SegmentReport {
   /** Entries read and not settled. */
   readonly unsettledEntries: number;
   readonly unsettledBytes: number;
+  /** Entries between the cursor and the last one read, settled ones behind unsettled ones included. */
+  readonly spanEntries: number;
   readonly held?: { readonly position: SourcePosition; readonly reason: HoldReason; readonly message: string };
   readonly lanes: readonly LaneReport[];
 }

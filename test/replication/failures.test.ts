@@ -184,8 +184,8 @@ describe('an answer that is none', () => {
       'send 7:2 (2.7) to 0 behind 7:1 ...',
     ]);
     // The answers to the two sends that were behind it.
-    await process.result(0, { type: 'gap' });
-    await process.result(0, { type: 'gap' });
+    expect(await stage.told(() => process.result(0, { type: 'gap' }))).toEqual([]);
+    expect(await stage.told(() => process.result(0, { type: 'gap' }))).toEqual([]);
     await letGo(stage, process, 'sends');
     expect(storedText(stage.topic)[0]).toBe('0 0000-7fff: 7:0 (2.7), 7:1 (2.7), 7:2 (2.7)');
   });
