@@ -26,7 +26,8 @@ const folder = process.argv[2] ?? 'demo-data';
 const nowMs = Date.now();
 const progress = new Progress();
 // The demo ends with whoever started it.
-process.on('disconnect', () => process.exit(1));
+const dieAlone = () => process.exit(1);
+process.on('disconnect', dieAlone);
 
 progress.say(`reading ${RECORDS.toLocaleString('en')} flights`);
 const [records, codecs] = await Promise.all([readFlights(RECORDS), defaultCodecs()]);
@@ -178,6 +179,7 @@ const failed = checks.filter(({ passed }) => !passed).length;
 console.log(`${checks.length - failed} checks passed, ${failed} failed`);
 for (const cluster of clusters) await cluster.stop();
 if (failed === 0) rmSync(folder, { recursive: true, force: true });
+process.off('disconnect', dieAlone);
 process.disconnect?.();
 process.exitCode = failed === 0 ? 0 : 1;
 
