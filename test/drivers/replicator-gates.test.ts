@@ -220,6 +220,19 @@ describe('the parent-drain gate (B32)', () => {
     expect(stored(b)).toEqual([1]);
   });
 
+  it('one that is pruned while its children wait lets them go: what is gone cannot come before them any more', async () => {
+    const [a, b] = pair();
+    produce(a, 0, 1);
+    const { remote } = blocked(b, 0);
+    const replicator = replicate(a, b, { remote });
+    a.change(split(0));
+    produce(a, 1, 2);
+    await until(() => waiting(replicator).length === 2);
+    a.change((layout) => pruneSegment(layout, 0));
+    await until(() => stored(b).length === 1);
+    expect(stored(b)).toEqual([2]);
+  });
+
   it('a cursor that waits at the end learns of the seal later, and drains', async () => {
     const [a, b] = pair();
     produce(a, 0, 1);
@@ -300,6 +313,24 @@ describe('held back', () => {
     await until(() => caughtUp(a));
     expect(stored(b)).toEqual([1, 2, 3]);
     expect(replicator.status().state).toBe('running');
+  });
+
+  it('one that is paused before it starts takes nothing up before it is resumed', async () => {
+    const [a, b] = pair();
+    produce(a, 0, 1);
+    const replicator = createReplicator(
+      { source: a.source('b'), remote: b.remote('a'), cursors: a.cursors('b') },
+      { codecs, cursorDelayMs: 1 },
+    );
+    running.push(replicator);
+    replicator.pause();
+    replicator.start();
+    await until(() => replicator.status().segments.length === 1);
+    await settle();
+    expect(stored(b)).toEqual([]);
+    replicator.resume();
+    await until(() => caughtUp(a));
+    expect(stored(b)).toEqual([1]);
   });
 
   it('B18: the rate limit holds both paths, and what it holds always has a timer', async () => {

@@ -7,16 +7,9 @@ import { parseEntry } from '../../src/entry/index.js';
 import { createLayout } from '../../src/layout/index.js';
 import type { SegmentOptions } from '../../src/replication/index.js';
 import { batchOf, single } from '../support/rebatch.js';
-import {
-  contentText,
-  keyAt,
-  type Process,
-  SegmentStage,
-  START_MS,
-  storedText,
-  waitText,
-} from '../support/segment-stage.js';
+import { type Process, SegmentStage, START_MS } from '../support/segment-stage.js';
 import { encodeEntry } from '../support/stage-entries.js';
+import { contentText, keyAt, storedText, waitText } from '../support/stage-text.js';
 
 interface Given {
   readonly segments?: number;

@@ -6,15 +6,9 @@ import { describe, expect, it } from 'vitest';
 import { createLayout, splitSegment } from '../../src/layout/index.js';
 import type { SendResult } from '../../src/ports/index.js';
 import { FAILURES, type FailureClass, STOP_REASONS, type StopReason } from '../../src/replication/index.js';
-import {
-  type Process,
-  SegmentStage,
-  START_MS,
-  type StageOptions,
-  storedText,
-  waitText,
-} from '../support/segment-stage.js';
+import { type Process, SegmentStage, START_MS, type StageOptions } from '../support/segment-stage.js';
 import { encodeEntry } from '../support/stage-entries.js';
+import { storedText, waitText } from '../support/stage-text.js';
 
 const CLASSES = Object.keys(FAILURES) as FailureClass[];
 const DEDUP = ['window', 'readBack'] as const;

@@ -31,16 +31,9 @@ import { applyShape, createLayout, pruneSegment } from '../../src/layout/index.j
 import type { SendResult } from '../../src/ports/index.js';
 import type { SegmentEvent } from '../../src/replication/index.js';
 import { shape } from '../convergence/shorthand.js';
-import {
-  type Kind,
-  type Process,
-  position,
-  SegmentStage,
-  START_MS,
-  storedText,
-  waitText,
-} from '../support/segment-stage.js';
+import { type Kind, type Process, SegmentStage, START_MS } from '../support/segment-stage.js';
 import { encodeEntry } from '../support/stage-entries.js';
+import { position, storedText, waitText } from '../support/stage-text.js';
 
 const folder = new URL('../scenarios/replication/', import.meta.url);
 const isUpdate = process.env.UPDATE_SCENARIOS === '1';

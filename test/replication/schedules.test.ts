@@ -11,7 +11,8 @@ import type { SegmentOptions } from '../../src/replication/index.js';
 import { shape } from '../convergence/shorthand.js';
 import { codecs } from '../support/codecs.js';
 import { batch, message, single } from '../support/rebatch.js';
-import { type Kind, keyAt, type Process, SegmentStage, START_MS } from '../support/segment-stage.js';
+import { type Kind, type Process, SegmentStage, START_MS } from '../support/segment-stage.js';
+import { keyAt } from '../support/stage-text.js';
 
 const KEYS = ['0.1', '2.7', '2.b', '5.8', '7.e', '9.1', 'c.6'].map((place) => keyAt(place) as string);
 const SHAPES = ['0/1', '0/2', '0/1 8000/1', '0/2 8000/1', '0/1 4000/2 8000/1', '0/1 4000/1 8000/1 c000/2'];

@@ -7,8 +7,9 @@ import type { MemoryRemoteOptions } from '../../src/adapters/memory/index.js';
 import { encodeMessage, parseEntry, SOURCE_POSITION_PROPERTY, type SourcePosition } from '../../src/entry/index.js';
 import { createLayout, mergeSegments, splitSegment } from '../../src/layout/index.js';
 import type { SegmentOptions } from '../../src/replication/index.js';
-import { type Process, position, SegmentStage, START_MS, storedText } from '../support/segment-stage.js';
+import { type Process, SegmentStage, START_MS } from '../support/segment-stage.js';
 import { encodeEntry } from '../support/stage-entries.js';
+import { position, storedText } from '../support/stage-text.js';
 
 interface Given {
   readonly remote?: MemoryRemoteOptions;

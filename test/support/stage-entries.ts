@@ -1,7 +1,7 @@
 /** Source entries by a few words: a kind, the places of its keys, and options. */
 import type { OuterFields } from '../../src/entry/index.js';
 import { batch, message, noise, single } from './rebatch.js';
-import { keyAt } from './segment-stage.js';
+import { keyAt } from './stage-text.js';
 
 /** What encryption leaves of a batch: nobody can look inside. */
 const ENCRYPTION: Partial<OuterFields> = { encryptionKeys: [{ key: 'k', value: Uint8Array.of(1) }] };
