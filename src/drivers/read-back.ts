@@ -13,6 +13,8 @@ export interface ReadBackPorts {
   readonly cursors: CursorStore;
   readonly sourceCluster: string;
   readonly sourceSegmentId: number;
+  /** Of the process that reads back. */
+  readonly session: number;
 }
 
 export interface ReadBackRange {
@@ -39,11 +41,11 @@ export async function readBackSegment(
   const segment = layout?.segments.get(segmentId);
   if (segment === undefined) return {};
   const end = await producer?.barrier();
-  const failure = await pinFailure(ports, segmentId, checkpoint);
-  if (failure !== undefined) return { failure };
+  const begin = await beginning(ports, segmentId, checkpoint);
+  if ('failure' in begin) return begin;
   const copies: FoundCopy[] = [];
   let entries = 0;
-  for await (const stored of remote.readBack(segmentId, { after: checkpoint, through: end ?? 'end' }, signal)) {
+  for await (const stored of remote.readBack(segmentId, { after: begin.after, through: end ?? 'end' }, signal)) {
     for (const entry of stored) {
       const copy = readCopy(entry, segment, sourceCluster);
       if (copy !== undefined) copies.push(copy);
@@ -54,19 +56,24 @@ export async function readBackSegment(
   return { copies, ...(end === undefined ? {} : { end }) };
 }
 
-/** Where reading back would have to begin before the pin, what lies between is gone: by another owner, or by nobody's will. */
-async function pinFailure(
-  { remote, cursors, sourceSegmentId }: ReadBackPorts,
+/**
+ * Where reading back begins: at the checkpoint. Where the pin has passed that, what lies between is gone: for good by
+ * another owner or by nobody's will; or because this session's own checkpoint has moved on since it was asked for, and
+ * then that one serves as well, for what it has passed is settled.
+ */
+async function beginning(
+  { remote, cursors, sourceSegmentId, session }: ReadBackPorts,
   segmentId: number,
   checkpoint: SourcePosition | undefined,
-): Promise<LaneStop | undefined> {
-  if (remote.pin === undefined || checkpoint === undefined) return undefined;
+): Promise<{ readonly after: SourcePosition | undefined } | { readonly failure: LaneStop }> {
+  if (remote.pin === undefined || checkpoint === undefined) return { after: checkpoint };
   const pinned = await remote.pin.position(segmentId);
-  if (pinned === undefined || comparePositions(pinned, checkpoint) <= 0) return undefined;
+  if (pinned === undefined || comparePositions(pinned, checkpoint) <= 0) return { after: checkpoint };
   const stored = (await cursors.load()).get(sourceSegmentId);
   const later = stored?.checkpoints.get(segmentId);
-  if (stored !== undefined && later !== undefined && comparePositions(pinned, later) <= 0) {
-    return { type: 'superseded', reason: `session ${stored.session} has gone on` };
+  if (stored === undefined || later === undefined || comparePositions(pinned, later) > 0) {
+    return { failure: { type: 'pinLost', reason: `the pin of segment ${segmentId} has passed the checkpoint` } };
   }
-  return { type: 'pinLost', reason: `the pin of segment ${segmentId} has passed the checkpoint` };
+  if (stored.session === session) return { after: later };
+  return { failure: { type: 'superseded', reason: `session ${stored.session} has gone on` } };
 }

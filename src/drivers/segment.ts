@@ -26,7 +26,7 @@ import {
   SegmentReplicator,
   type SegmentReport,
 } from '../replication/index.js';
-import { readBackSegment } from './read-back.js';
+import { type ReadBackPorts, readBackSegment } from './read-back.js';
 import type { RemoteRate } from './remote-rate.js';
 import type { SlowPath } from './slow-path.js';
 import { Timer } from './timer.js';
@@ -73,6 +73,7 @@ export type SegmentEnd = 'drained' | 'stopped' | 'failed';
 
 export class SegmentDriver {
   private readonly machine: SegmentReplicator;
+  private readonly session: number;
   private readonly events: SegmentEvent[] = [];
   private isStepping = false;
   private readonly timer: Timer;
@@ -99,6 +100,7 @@ export class SegmentDriver {
       this.resolveEnd = resolve;
     });
     this.timer = new Timer(clock, () => this.dispatch({ type: 'wake' }));
+    this.session = record.session;
     this.machine = new SegmentReplicator({
       source: segment,
       sourceCluster: source.cluster,
@@ -313,9 +315,8 @@ export class SegmentDriver {
   }
 
   private readBack(segmentId: number, checkpoint: SourcePosition | undefined, producer: RemoteProducer) {
-    const { remote, cursors, source } = this.context;
     return readBackSegment(
-      { remote, cursors, sourceCluster: source.cluster, sourceSegmentId: this.segment.segmentId },
+      this.readBackPorts,
       { segmentId, checkpoint, producer, layout: this.context.remoteLayout() },
       this.ending.signal,
       (entries) => this.progress(segmentId, entries),
@@ -324,12 +325,18 @@ export class SegmentDriver {
     });
   }
 
+  private get readBackPorts(): ReadBackPorts {
+    const { remote, cursors, source } = this.context;
+    const { segmentId } = this.segment;
+    return { remote, cursors, sourceCluster: source.cluster, sourceSegmentId: segmentId, session: this.session };
+  }
+
   private progress(segmentId: number, entries: number): void {
     this.readingBack = { segmentId, entries };
   }
 
   private async recover({ segmentId, checkpoint }: Extract<SegmentEffect, { type: 'recover' }>): Promise<Recovery> {
-    const { remote, cursors, source } = this.context;
+    const { remote } = this.context;
     try {
       if (remote.supports.dedup === 'window') {
         const known = await remote.watermark(this.segment.segmentId, segmentId);
@@ -337,12 +344,12 @@ export class SegmentDriver {
         return known.type === 'pruned' ? known : { type: 'failed', reason: `${known.type}: ${known.reason}` };
       }
       const found = await readBackSegment(
-        { remote, cursors, sourceCluster: source.cluster, sourceSegmentId: this.segment.segmentId },
+        this.readBackPorts,
         { segmentId, checkpoint, producer: undefined, layout: this.context.remoteLayout() },
         this.ending.signal,
         (entries) => this.progress(segmentId, entries),
       );
-      if ('failure' in found) return { type: 'failed', reason: `${found.failure.type}: ${found.failure.reason}` };
+      if ('failure' in found) return found.failure;
       return found.copies === undefined ? { type: 'pruned' } : { type: 'copies', copies: found.copies };
     } catch (error) {
       return { type: 'failed', reason: messageOf(error) };

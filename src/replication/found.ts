@@ -89,13 +89,20 @@ export class Found {
     }
   }
 
-  /** A segment is sealed: the chunks in it settle nothing before it is known which messages are complete there (R6). */
-  forgetChunks(segmentId: number): void {
+  /**
+   * A segment is sealed: the chunks in it settle nothing before it is known which messages are complete there (R6). True
+   * when there were any.
+   */
+  forgetChunks(segmentId: number): boolean {
+    let hadAny = false;
     for (const [key, list] of this.copies) {
       const rest = list.filter((copy) => copy.chunk === undefined || copy.segmentId !== segmentId);
+      if (rest.length === list.length) continue;
+      hadAny = true;
       if (rest.length === 0) this.copies.delete(key);
-      else if (rest.length < list.length) this.copies.set(key, rest);
+      else this.copies.set(key, rest);
     }
+    return hadAny;
   }
 
   get isEmpty(): boolean {

@@ -18,6 +18,7 @@ export {
 export { FAILURES, type Failure, type FailureAnswer, type FailureClass, type FailureRow } from './failures.js';
 export { type FoundCopy, readCopy } from './found.js';
 export { canPrune, type DrainAnswer } from './gc-gate.js';
+export { pinPlaces } from './pin-places.js';
 export { RateLimit, type RateLimitEffect, type RateLimitSettings, type ReadSize } from './rate-limit.js';
 export {
   DEFAULT_SEGMENT_OPTIONS,

@@ -150,14 +150,12 @@ export class Lanes {
     const lane = this.byId.get(laneId);
     if (lane === undefined) return;
     this.byId.delete(laneId);
-    switch (failure.type) {
-      case 'superseded':
-        return this.host.stop('fenced', failure.reason);
-      case 'pinLost':
-        return this.host.stop('pinLost', failure.reason);
-      default:
-        return this.fail(lane, failure);
-    }
+    if (isStop(failure)) this.stopFor(failure);
+    else this.fail(lane, failure);
+  }
+
+  private stopFor({ type, reason }: LaneStop): void {
+    this.host.stop(type === 'superseded' ? 'fenced' : type, reason);
   }
 
   result(laneId: number, result: SendResult): void {
@@ -313,9 +311,9 @@ export class Lanes {
     for (const send of notSent) this.host.replan(send);
     if (lane.inFlight.size > 0 || this.isActive(lane.segmentId)) return;
     this.drop(lane);
-    this.host.found.forgetChunks(lane.segmentId);
-    // One that was never open may hold what an earlier process left there.
-    if (lane.wasOpen && !lane.doubt) return this.forget(lane.segmentId);
+    const hadChunks = this.host.found.forgetChunks(lane.segmentId);
+    // One that was never open may hold what an earlier process left there; of chunks that were read back the end tells.
+    if (lane.wasOpen && !lane.doubt && !hadChunks) return this.forget(lane.segmentId);
     lane.state = 'recovering';
     this.recover(lane.segmentId);
   }
@@ -348,6 +346,7 @@ export class Lanes {
       this.mayHaveTimers = true;
       return;
     }
+    if (isStop(recovery)) return this.stopFor(recovery);
     this.recovering.delete(segmentId);
     if (recovery.type === 'watermark' && recovery.watermark !== undefined) {
       this.addWatermark(segmentId, recovery.watermark);
@@ -457,4 +456,8 @@ export class Lanes {
     const segment = this.layout?.segments.get(segmentId);
     return segment !== undefined && segment.state === 'active';
   }
+}
+
+function isStop(answer: { readonly type: string }): answer is LaneStop {
+  return answer.type === 'superseded' || answer.type === 'pinLost';
 }

@@ -3,9 +3,10 @@
  * window bounds entries that are not settled, not the span from the cursor (R6); entries whose bytes were let go are
  * read again before new ones.
  */
-import { isSameEntry } from '../dedup/index.js';
+import { comparePositions, isSameEntry } from '../dedup/index.js';
 import type { SourcePosition } from '../entry/index.js';
 import type { StoredEntry } from '../ports/index.js';
+import type { EntryRecord } from './entry-record.js';
 import type { EntryWindow } from './entry-window.js';
 
 export interface ReadingOptions {
@@ -34,6 +35,7 @@ export class Reading {
   /** The first record whose bytes are missing, and what precedes it. */
   private wanted: { readonly index: number; readonly after: SourcePosition | undefined } | undefined;
   private failures = 0;
+  private gone: EntryRecord[] = [];
 
   constructor(
     private readonly window: EntryWindow,
@@ -96,6 +98,8 @@ export class Reading {
     if (from !== undefined) {
       this.wanted = undefined;
       if (from < this.window.start || this.restore(from, entries)) return undefined;
+      this.gone = this.goneFrom(from, entries[0]?.position, ended);
+      if (this.gone.length > 0) return undefined;
       this.retryReason = 'the source does not give an entry again that it gave before';
       this.retryAtMs = retryAt(this.failures++);
       return undefined;
@@ -116,6 +120,25 @@ export class Reading {
       if (record.needsPlan) record.bytes ??= bytes;
     }
     return window.at(from).bytes !== undefined || !window.at(from).needsPlan;
+  }
+
+  /** What the source has let go of since it was read: what it gives now lies behind it. */
+  private goneFrom(from: number, next: SourcePosition | undefined, ended: boolean): EntryRecord[] {
+    const gone: EntryRecord[] = [];
+    if (next === undefined && !ended) return gone;
+    for (let index = from; index < this.window.end; index++) {
+      const record = this.window.at(index);
+      if (next !== undefined && comparePositions(record.position, next) >= 0) break;
+      if (record.needsPlan && record.bytes === undefined) gone.push(record);
+    }
+    return gone;
+  }
+
+  /** Gives what the last read has found to be gone, once. */
+  takeGone(): readonly EntryRecord[] {
+    const { gone } = this;
+    this.gone = [];
+    return gone;
   }
 
   failed(readId: number, reason: string, retryAt: (failures: number) => number): void {

@@ -80,7 +80,9 @@ export type Recovery =
   /** What it holds (R15). */
   | { readonly type: 'copies'; readonly copies: readonly FoundCopy[] }
   | { readonly type: 'pruned' }
-  | { readonly type: 'failed'; readonly reason: string };
+  | { readonly type: 'failed'; readonly reason: string }
+  /** It cannot be read back any more. */
+  | LaneStop;
 
 export type SegmentEvent =
   /** All parents are drained. `acknowledged` is where the source's own cursor stands. */
@@ -121,7 +123,7 @@ export type SegmentEvent =
   | { readonly type: 'stop' }
   | { readonly type: 'wake' };
 
-/** An opening that cannot succeed until an operator acts. */
+/** An opening, or a question for what a segment has, that cannot succeed until an operator acts. */
 export interface LaneStop {
   readonly type: Extract<StopReason, 'pinLost'> | 'superseded';
   readonly reason: string;

@@ -207,12 +207,21 @@ export class SegmentMachine implements LaneHost, PlannerHost {
 
   private takeRead({ readId, entries, ended }: Extract<SegmentEvent, { type: 'read' }>): void {
     const own = this.reading.arrived(readId, entries, ended, (failures) => this.retryAt(failures));
+    for (const record of this.reading.takeGone()) this.lose(record);
     if (own === undefined) return;
     for (const { position, bytes } of own) {
       if (this.cursor.settled !== undefined && comparePositions(position, this.cursor.settled) <= 0) continue;
       this.window.add(position, bytes);
       if (this.supports.dedup === 'readBack') for (const lane of this.lanes.all()) lane.recognize(position);
     }
+  }
+
+  /** The source has let an entry go that was to be sent again: another process has settled it, or it is lost (B23). */
+  private lose(record: EntryRecord): void {
+    this.counters.lostAtSource++;
+    this.notice({ type: 'lostAtSource', from: this.before(record), to: record.position });
+    this.chunking.passed(record);
+    this.settle(record);
   }
 
   private takeOpened(event: Extract<SegmentEvent, { type: 'opened' }>): void {
@@ -463,7 +472,8 @@ export class SegmentMachine implements LaneHost, PlannerHost {
 
   holdSend(send: LaneSend, reason: HoldReason, message: string): void {
     this.replan(send);
-    this.holdRecord(send.record, reason, message);
+    // Of an entry that an operator has let pass, another part is refused as well.
+    if (!this.isSkipped(send.record.position)) this.holdRecord(send.record, reason, message);
   }
 
   nameCheckpoint(): void {

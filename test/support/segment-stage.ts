@@ -237,6 +237,8 @@ export class Process {
     return this.replicator;
   }
 
+  private session = 0;
+
   get isRunning(): boolean {
     return this.replicator !== undefined;
   }
@@ -252,6 +254,7 @@ export class Process {
       ...stored,
       session: (stored?.session ?? 0) + 1,
     };
+    this.session = record.session;
     this.replicator = new SegmentReplicator({
       source: stage.segment,
       sourceCluster: SOURCE_CLUSTER,
@@ -442,7 +445,7 @@ export class Process {
   private readBack(segmentId: number, checkpoint: SourcePosition | undefined, producer: RemoteProducer | undefined) {
     const { remote, cursors, remoteLayout: layout, segment } = this.stage;
     return readBackSegment(
-      { remote, cursors, sourceCluster: SOURCE_CLUSTER, sourceSegmentId: segment.segmentId },
+      { remote, cursors, sourceCluster: SOURCE_CLUSTER, sourceSegmentId: segment.segmentId, session: this.session },
       { segmentId, checkpoint, producer, layout },
       new AbortController().signal,
       () => undefined,
