@@ -336,7 +336,7 @@ export class SegmentDriver {
   }
 
   private async recover({ segmentId, checkpoint }: Extract<SegmentEffect, { type: 'recover' }>): Promise<Recovery> {
-    const { remote } = this.context;
+    const { remote, source } = this.context;
     try {
       if (remote.supports.dedup === 'window') {
         const known = await remote.watermark(this.segment.segmentId, segmentId);
@@ -350,7 +350,9 @@ export class SegmentDriver {
         (entries) => this.progress(segmentId, entries),
       );
       if ('failure' in found) return found.failure;
-      return found.copies === undefined ? { type: 'pruned' } : { type: 'copies', copies: found.copies };
+      if (found.copies === undefined) return { type: 'pruned' };
+      const lastPosition = await source.lastPosition(this.segment.segmentId);
+      return { type: 'copies', copies: found.copies, lastPosition };
     } catch (error) {
       return { type: 'failed', reason: messageOf(error) };
     } finally {

@@ -77,8 +77,12 @@ export interface SegmentReplicatorStart {
 export type Recovery =
   /** What its dedup state has of this producer; absent: nothing (R13). */
   | { readonly type: 'watermark'; readonly watermark?: SourcePosition | undefined }
-  /** What it holds (R15). */
-  | { readonly type: 'copies'; readonly copies: readonly FoundCopy[] }
+  /** What it holds (R15), and the last position that the source ever wrote in this segment, read after that. */
+  | {
+      readonly type: 'copies';
+      readonly copies: readonly FoundCopy[];
+      readonly lastPosition: SourcePosition | undefined;
+    }
   | { readonly type: 'pruned' }
   | { readonly type: 'failed'; readonly reason: string }
   /** It cannot be read back any more. */

@@ -144,8 +144,9 @@ export class SegmentMachine implements LaneHost, PlannerHost {
       case 'result':
         return this.lanes.result(event.laneId, event.result);
       case 'recovered':
-        this.foundUpTo(this.window.last?.position);
         if (event.recovery.type === 'watermark') this.sealedUpTo = later(this.sealedUpTo, event.recovery.watermark);
+        // A process before may have sent what this one has not read yet.
+        if (event.recovery.type === 'copies') this.foundUpTo(event.recovery.lastPosition);
         return this.lanes.recoveredWith(event.segmentId, event.recovery);
       case 'end':
         if (this.lanes.endsAt(event.segmentId, event.at)) this.cursor.hurry();

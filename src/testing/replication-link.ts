@@ -3,7 +3,7 @@
  * for a while side by side, what goes wrong for them next, and what is asked of every effect of theirs.
  */
 import { comparePositions } from '../dedup/index.js';
-import { formatSourcePosition, type SourcePosition } from '../entry/index.js';
+import { formatSourcePosition, parseEntry, type SourcePosition } from '../entry/index.js';
 import type { CursorRecord, RemoteSupport, Send, SendResult, StoredEntry } from '../ports/index.js';
 import type { SegmentEffect, SegmentOptions, StopReason } from '../replication/index.js';
 import { BrokenInvariant } from './convergence-invariants.js';
@@ -12,6 +12,7 @@ import { WorldProcess } from './replication-process.js';
 import type { OnceFault, ProcessHost, SegmentRun } from './replication-run.js';
 import type { WorldLog, WorldTopic } from './replication-topic.js';
 import type { Refusal, Repeat, SourceEntry, Truth } from './replication-truth.js';
+import type { Wire } from './replication-wire.js';
 import type { VirtualClock } from './virtual-clock.js';
 
 /** What all directions of a world share. */
@@ -20,6 +21,7 @@ export interface LinkHost {
   readonly truth: Truth;
   readonly isParentGateDropped: boolean;
   readonly tellsTogether: boolean;
+  readonly tellsWatermarks: boolean;
   random(): number;
   delayMs(): number;
   count(what: string): void;
@@ -33,6 +35,10 @@ export class Link implements ProcessHost {
   /** Answers of the remote to the sends that come next. */
   readonly refusals: SendResult[] = [];
   readonly faults: OnceFault[] = [];
+  /** What follows once the next parts are stored, one each. */
+  readonly onPart: (() => void)[] = [];
+  /** What befalls the connections of the sends that come next, one each. */
+  readonly onSend: ((wire: Wire) => void)[] = [];
   /** The present process dies after so many effects. */
   diesIn: number | undefined;
   /** Nobody restarts what has died. */
@@ -93,6 +99,10 @@ export class Link implements ProcessHost {
     return this.world.tellsTogether;
   }
 
+  get tellsWatermarks(): boolean {
+    return this.world.tellsWatermarks;
+  }
+
   /** The process that should be replicating now. */
   get present(): WorldProcess | undefined {
     const [process] = this.processes;
@@ -115,15 +125,45 @@ export class Link implements ProcessHost {
     this.count('clockJumped');
   }
 
-  /** Breaks one of the present process's connections; the server notices soon or late. */
-  cut(pick: number): void {
-    const wires = [...(this.present?.runs.values() ?? [])].flatMap(({ wires }) => {
-      return [...wires.values()].filter((wire) => wire?.isOpen === true);
+  /** The connection of the next send is slow for a while. */
+  stall(pick: number): void {
+    this.onSend.push((wire) => {
+      this.count('stalled');
+      wire.stall(pick % 4 === 0 ? 'there' : 'back', 20 + pick);
     });
-    const wire = wires[pick % wires.length];
-    if (wire === undefined) return;
-    if (wire.inFlight > 0) this.disturb('ambiguous');
-    wire.cut(pick % 3 === 0 ? 0 : pick);
+  }
+
+  /** The segment of the next send is sealed while that is on its way, or its result. */
+  sealInFlight(pick: number, seal: (segmentId: number) => void): void {
+    this.onSend.push((wire) => {
+      // A slow connection leaves time for others to get ahead.
+      if (pick % 3 !== 0) wire.stall(pick % 3 === 1 ? 'there' : 'back', 20 + pick);
+      this.clock.schedule(pick % (pick % 3 === 0 ? 8 : 40), () => {
+        if (!wire.isOpen || wire.inFlight === 0) return;
+        this.count('sealedInFlight');
+        seal(wire.log.segmentId);
+      });
+    });
+  }
+
+  /** Once the next part of an entry is stored, the process dies, and the remote changes before it comes back. */
+  tear(change: () => void): void {
+    this.onPart.push(() => {
+      this.count('torn');
+      change();
+      if (this.present !== undefined) this.crash(this.present);
+    });
+  }
+
+  /** The connection of the next send breaks; the server notices soon or late. */
+  cut(pick: number): void {
+    this.onSend.push((wire) => {
+      this.clock.schedule(Math.floor(this.random() * 2 * this.delayMs()), () => {
+        if (!wire.isOpen) return;
+        if (wire.inFlight > 0) this.disturb('ambiguous');
+        wire.cut(pick % 3 === 0 ? 0 : pick);
+      });
+    });
   }
 
   /**
@@ -340,6 +380,9 @@ export class Link implements ProcessHost {
         partitions: remote.partitions.has(log.segmentId) ? remote.partitions.size : undefined,
       },
     );
+    if (this.onPart.length > 0 && parseEntry(bytes).metadata.sourcePosition?.split(':').length === 3) {
+      this.clock.schedule(0, this.onPart.shift() as () => void);
+    }
     return position;
   }
 
@@ -381,6 +424,11 @@ export class Link implements ProcessHost {
   }
 
   checkEffect(process: WorldProcess, run: SegmentRun, effect: SegmentEffect): void {
+    if (effect.type === 'send') {
+      const wire = run.wires.get(effect.laneId);
+      if (wire !== undefined) this.onSend.shift()?.(wire);
+      return;
+    }
     if (effect.type === 'write') return this.checkRecord(process, run, effect.record);
     if (effect.type === 'acknowledge') return this.checkAcknowledgement(run, effect.position);
     if (effect.type === 'notice' && effect.notice.type === 'stoppedBy') {
@@ -502,6 +550,9 @@ export class Link implements ProcessHost {
     const isReadBack = this.dedup === 'readBack';
     // What cannot be read back any more is sent again at the operator's risk.
     if (isReadBack && (this.hasLostCheckpoints || this.hasLostPin)) return undefined;
+    // A range proves nothing of the parts that lie in a partition, so that they settle nothing (R15).
+    const isInPartition = isReadBack && before.some((id) => this.remote.partitions.has(id));
+    if (isInPartition && parseEntry(entry.bytes).metadata.numMessagesInBatch !== undefined) return undefined;
     if (before.includes(segmentId)) return 'it lies in this segment already';
     if (isReadBack) return 'it could have been read back';
     const { remote } = this;

@@ -59,7 +59,7 @@ export function openLane(
       process.dispatch(run, { type: 'result', laneId, result });
     };
     const wire = new Wire(host, log, name, onResult);
-    const watermark = log.window.watermark(name);
+    const watermark = host.tellsWatermarks ? log.window.watermark(name) : undefined;
     if (!process.isAlive || host.fails('openAnswerLost')) {
       wire.abandon(process.noticedInMs());
       return process.later(() => failed(UNREACHABLE));
@@ -122,7 +122,11 @@ export function recoverSegment(
     readBack(process, run, { segmentId, checkpoint, end: undefined }, (found) => {
       if ('stop' in found) answer(found.stop);
       else if ('failure' in found) answer({ type: 'failed', reason: found.failure.reason });
-      else answer(found.copies === undefined ? { type: 'pruned' } : { type: 'copies', copies: found.copies });
+      else if (found.copies === undefined) answer({ type: 'pruned' });
+      else {
+        const lastPosition = host.source.logs.get(run.segmentId)?.lastPosition;
+        answer({ type: 'copies', copies: found.copies, lastPosition });
+      }
     });
   });
 }

@@ -34,6 +34,8 @@ export interface ProcessHost extends WireHost {
   readonly isParentGateDropped: boolean;
   /** What happens in one moment is told together. */
   readonly tellsTogether: boolean;
+  /** The remote tells at every opening what it has. */
+  readonly tellsWatermarks: boolean;
   random(): number;
   /** True when a fault of this kind was asked for: once each. */
   fails(fault: OnceFault): boolean;

@@ -4,7 +4,6 @@
  */
 import fc from 'fast-check';
 import {
-  isLegacy,
   type Layout,
   mergeSegments,
   rebucketSegment,
@@ -21,7 +20,7 @@ import { ReplicationWorld, type ReplicationWorldOptions } from './replication-wo
 const WRITES: { readonly [kind in EntryKind]: number } = {
   single: 10,
   batch: 8,
-  wideBatch: 4,
+  wideBatch: 7,
   unstampedBatch: 2,
   unkeyedBatch: 1,
   zeroBatch: 1,
@@ -32,7 +31,7 @@ const WRITES: { readonly [kind in EntryKind]: number } = {
   encrypted: 1,
   encryptedBatch: 1,
   stray: 0,
-  chunk: 8,
+  chunk: 14,
   chunkDies: 1,
   marker: 1,
   listed: 1,
@@ -56,7 +55,10 @@ const CHANGES = {
 const FAULTS = {
   crash: 4,
   cut: 4,
-  refuse: 2,
+  stall: 5,
+  sealInFlight: 4,
+  tear: 7,
+  refuse: 4,
   once: 5,
   takeover: 2,
   endOld: 1,
@@ -103,8 +105,11 @@ export interface ReplicationSchedule {
   readonly failStop: boolean;
   readonly tellsRanges: boolean;
   readonly tellsTogether: boolean;
+  readonly tellsWatermarks: boolean;
   /** A cluster whose topic is a classic one at first. */
   readonly classic: 'none' | 'first' | 'second';
+  /** How long the replicators have been running when the first thing happens. */
+  readonly begunMs: number;
   /** The longest that a message takes. */
   readonly delayMs: number;
   /** 0: nothing expires. */
@@ -129,7 +134,7 @@ export function arbReplicationSchedule({
     type: fc.oneof(...types.map(([type, weight]) => ({ weight, arbitrary: fc.constant(type) }))),
     at: fc.nat({ max: 5 }),
     pick: fc.nat({ max: 99 }),
-    afterMs: fc.oneof({ weight: 3, arbitrary: fc.nat({ max: 3 }) }, { weight: 1, arbitrary: fc.nat({ max: 40 }) }),
+    afterMs: fc.oneof({ weight: 3, arbitrary: fc.nat({ max: 6 }) }, { weight: 1, arbitrary: fc.nat({ max: 40 }) }),
   });
   const counts = (max: number) => fc.array(fc.integer({ min: 1, max }), { minLength: clusters, maxLength: clusters });
   return fc.record({
@@ -140,12 +145,17 @@ export function arbReplicationSchedule({
     failStop: fc.boolean(),
     tellsRanges: fc.boolean(),
     tellsTogether: fc.boolean(),
+    tellsWatermarks: fc.boolean(),
     classic: fc.constantFrom('none' as const, 'none' as const, 'none' as const, 'first' as const, 'second' as const),
+    begunMs: fc.constantFrom(0, 60),
     delayMs: fc.constantFrom(12, 3, 40),
     ttlMs: fc.constantFrom(0, 0, 0, 400),
     happenings: fc.array(happening, { maxLength: maxHappenings, size: 'max' }),
   });
 }
+
+/** How long the last faults have to come to pass. */
+const LAST_MS = 150;
 
 /** Longer than any message takes. */
 const HEARD_MS = 200;
@@ -154,8 +164,19 @@ export type WorldSettings = Pick<ReplicationWorldOptions, 'dedup' | 'codecs'> & 
 
 /** Lets a schedule happen to its end, and everything settle. Throws `BrokenInvariant`. */
 export function runReplicationSchedule(schedule: ReplicationSchedule, settings: WorldSettings): ReplicationWorld {
-  const { seed, segments, buckets, directions, failStop, tellsRanges, tellsTogether, classic, delayMs, ttlMs } =
-    schedule;
+  const {
+    seed,
+    segments,
+    buckets,
+    directions,
+    failStop,
+    tellsRanges,
+    tellsTogether,
+    tellsWatermarks,
+    classic,
+    delayMs,
+    ttlMs,
+  } = schedule;
   const world = new ReplicationWorld({
     seed,
     clusters: segments.map((count, i) => ({
@@ -167,14 +188,17 @@ export function runReplicationSchedule(schedule: ReplicationSchedule, settings: 
     failStop,
     tellsRanges,
     tellsTogether,
+    tellsWatermarks,
     delayMs: [1, delayMs],
     options: { ttlMs },
     ...settings,
   });
+  world.advance(schedule.begunMs);
   for (const happening of schedule.happenings) {
     world.advance(happening.afterMs);
     happen(world, happening, schedule);
   }
+  world.advance(LAST_MS);
   world.calm();
   world.settle();
   world.checkComplete();
@@ -199,6 +223,19 @@ function happen(
       return;
     case 'cut':
       return link.cut(pick);
+    case 'stall':
+      return link.stall(pick);
+    case 'sealInFlight':
+      return link.sealInFlight(pick, (segmentId) => {
+        world.change(world.topics.indexOf(link.remote), type, (layout, nowMs) => {
+          if (layout.segments.get(segmentId)?.state !== 'active') return layout;
+          if (layout.active.length < 6 && pick % 3 === 0) return splitSegment(layout, segmentId, { nowMs });
+          const at = layout.active.findIndex((segment) => segment.segmentId === segmentId);
+          const next = layout.active[at + 1] ?? layout.active[at - 1];
+          if (pick % 3 === 1 && next !== undefined) return mergeSegments(layout, segmentId, next.segmentId, { nowMs });
+          return rolloverSegments(layout, [segmentId], { nowMs });
+        });
+      });
     case 'refuse':
       link.refusals.push({ type: picked(REFUSALS, pick), reason: 'refused' });
       return;
@@ -235,15 +272,9 @@ function happen(
     case 'migrate':
       return world.migrate(at, 1 + (pick % 2));
     case 'coarsen':
-      // What was sealed on the way goes where it may, so that nobody can ask it what it has.
-      world.change(at, type, (layout, nowMs) => {
-        const [first] = layout.active;
-        if (first === undefined || isLegacy(first)) return layout;
-        return layout.active.reduce((next, { segmentId, entryBucketSplits }) => {
-          return entryBucketSplits.length === 0 ? next : rebucketSegment(next, segmentId, [], { nowMs });
-        }, layout);
-      });
-      return world.prune(at);
+      return world.coarsen(at);
+    case 'tear':
+      return link.tear(() => world.coarsen(world.topics.indexOf(link.remote)));
     case 'split':
       return world.change(at, type, (layout, nowMs) => {
         if (layout.active.length > 5) return layout;

@@ -103,6 +103,8 @@ export class Truth {
   private readonly copies = new Map<string, SourceEntry>();
   /** By remote, segment and message: chunks. */
   private readonly assemblies = new Map<string, Assembly>();
+  /** By remote and message: chunks of it are stored somewhere. */
+  private readonly begun = new Set<string>();
   private nextId = 0;
   private nextPlace = 0;
 
@@ -231,6 +233,9 @@ export class Truth {
     if (assembly === undefined) {
       assembly = { entry, chunkIds: new Set() };
       this.assemblies.set(key, assembly);
+      const begun = `${place.remote}/${entry.cluster}/${chunk.uuid}`;
+      if (this.begun.has(begun)) this.host.count('chunksSentAgain');
+      this.begun.add(begun);
     }
     if (assembly.chunkIds.has(chunk.chunkId)) {
       const rule = this.host.forbidsRepeat({ entry, ...place, before: [place.segmentId] });

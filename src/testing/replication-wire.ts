@@ -96,6 +96,13 @@ export class Wire implements NameHolder {
     this.host.clock.schedule(noticedInMs, () => this.end());
   }
 
+  /** Everything on its way, and all behind it, takes so much longer: towards the server or back. */
+  stall(direction: 'there' | 'back', ms: number): void {
+    const { nowMs } = this.host.clock;
+    if (direction === 'there') this.lastArrivalMs = Math.max(this.lastArrivalMs, nowMs) + ms;
+    else this.lastResultMs = Math.max(this.lastResultMs, nowMs) + ms;
+  }
+
   /** The sender is gone; the server notices later. */
   abandon(noticedInMs: number): void {
     this.state = 'closed';

@@ -16,6 +16,7 @@ import {
   joinShapes,
   type Layout,
   pruneSegment,
+  rebucketSegment,
   rolloverSegments,
   type Segment,
   shapeOf,
@@ -51,6 +52,8 @@ export interface ReplicationWorldOptions {
   readonly tellsRanges: boolean;
   /** Machines are told together what happens in one moment. */
   readonly tellsTogether: boolean;
+  /** Destinations tell at every opening what they have; else only the answers to sends do. */
+  readonly tellsWatermarks: boolean;
   readonly codecs: Codecs;
   readonly options?: Partial<SegmentOptions>;
   /** How long a message takes, in milliseconds; default 1 to 12. */
@@ -86,6 +89,7 @@ export class ReplicationWorld implements LinkHost {
   readonly counts = new Map<string, number>();
   readonly isParentGateDropped: boolean;
   readonly tellsTogether: boolean;
+  readonly tellsWatermarks: boolean;
   private readonly producers: readonly LocalProducers[];
   private readonly draw: () => number;
   private processes = 0;
@@ -95,6 +99,7 @@ export class ReplicationWorld implements LinkHost {
     this.draw = seededRandom(seed);
     this.isParentGateDropped = settings.isParentGateDropped === true;
     this.tellsTogether = settings.tellsTogether;
+    this.tellsWatermarks = settings.tellsWatermarks;
     this.truth = new Truth({
       codecs,
       forbidsRepeat: (repeat) => this.linkOf(repeat).forbidsRepeat(repeat),
@@ -232,6 +237,17 @@ export class ReplicationWorld implements LinkHost {
     for (const link of this.links) if (link.remote === topic) link.sealed(segmentId);
   }
 
+  /** All segments of a cluster get one bucket; what was sealed goes where it may, so that nobody can ask it what it has. */
+  coarsen(cluster: number): void {
+    this.change(cluster, 'coarsen', (layout, nowMs) => {
+      if (isClassic(layout)) return layout;
+      return layout.active.reduce((next, { segmentId, entryBucketSplits }) => {
+        return entryBucketSplits.length === 0 ? next : rebucketSegment(next, segmentId, [], { nowMs });
+      }, layout);
+    });
+    this.prune(cluster);
+  }
+
   /** Prunes the sealed segments of a cluster that everybody has drained. */
   prune(cluster: number): void {
     const topic = this.topicAt(cluster);
@@ -270,6 +286,8 @@ export class ReplicationWorld implements LinkHost {
       link.cure();
       link.refusals.length = 0;
       link.faults.length = 0;
+      link.onSend.length = 0;
+      link.onPart.length = 0;
       link.diesIn = undefined;
       link.isDown = false;
       link.setPaused(false);

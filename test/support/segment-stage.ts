@@ -464,7 +464,9 @@ export class Process {
     } else {
       const found = await this.readBack(segmentId, checkpoint, undefined);
       if ('failure' in found) throw new Error(found.failure.reason);
-      recovery = found.copies === undefined ? { type: 'pruned' } : { type: 'copies', copies: found.copies };
+      const { lastPosition } = this.stage.source;
+      recovery =
+        found.copies === undefined ? { type: 'pruned' } : { type: 'copies', copies: found.copies, lastPosition };
       this.say(`${label}: ${found.copies === undefined ? 'pruned' : foundText(found.copies)}`);
     }
     this.later({ type: 'recovered', segmentId, recovery });
