@@ -25,7 +25,7 @@ export interface ReadBackRange {
   readonly layout: RemoteTopicLayout | undefined;
 }
 
-/** What was found; no copies: the segment does not exist any more. */
+/** What was found up to the barrier, or to the last entry of a sealed segment; no copies: it does not exist any more. */
 export type ReadBackResult =
   | { readonly copies?: readonly FoundCopy[]; readonly end?: SourcePosition }
   | { readonly failure: LaneStop };
@@ -40,19 +40,22 @@ export async function readBackSegment(
   const { remote, sourceCluster } = ports;
   const segment = layout?.segments.get(segmentId);
   if (segment === undefined) return {};
-  const end = await producer?.barrier();
+  const barrier = await producer?.barrier();
   const begin = await beginning(ports, segmentId, checkpoint);
   if ('failure' in begin) return begin;
   const copies: FoundCopy[] = [];
   let entries = 0;
-  for await (const stored of remote.readBack(segmentId, { after: begin.after, through: end ?? 'end' }, signal)) {
+  let last = begin.after;
+  for await (const stored of remote.readBack(segmentId, { after: begin.after, through: barrier ?? 'end' }, signal)) {
     for (const entry of stored) {
+      last = entry.position;
       const copy = readCopy(entry, segment, sourceCluster);
       if (copy !== undefined) copies.push(copy);
     }
     entries += stored.length;
     onProgress(entries);
   }
+  const end = barrier ?? last;
   return { copies, ...(end === undefined ? {} : { end }) };
 }
 

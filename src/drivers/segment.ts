@@ -314,7 +314,7 @@ export class SegmentDriver {
     }
   }
 
-  private readBack(segmentId: number, checkpoint: SourcePosition | undefined, producer: RemoteProducer) {
+  private readBack(segmentId: number, checkpoint: SourcePosition | undefined, producer: RemoteProducer | undefined) {
     return readBackSegment(
       this.readBackPorts,
       { segmentId, checkpoint, producer, layout: this.context.remoteLayout() },
@@ -343,20 +343,13 @@ export class SegmentDriver {
         if (known.type === 'known') return { type: 'watermark', watermark: known.watermark };
         return known.type === 'pruned' ? known : { type: 'failed', reason: `${known.type}: ${known.reason}` };
       }
-      const found = await readBackSegment(
-        this.readBackPorts,
-        { segmentId, checkpoint, producer: undefined, layout: this.context.remoteLayout() },
-        this.ending.signal,
-        (entries) => this.progress(segmentId, entries),
-      );
+      const found = await this.readBack(segmentId, checkpoint, undefined);
       if ('failure' in found) return found.failure;
       if (found.copies === undefined) return { type: 'pruned' };
       const lastPosition = await source.lastPosition(this.segment.segmentId);
-      return { type: 'copies', copies: found.copies, lastPosition };
+      return { type: 'copies', copies: found.copies, end: found.end, lastPosition };
     } catch (error) {
       return { type: 'failed', reason: messageOf(error) };
-    } finally {
-      this.readingBack = undefined;
     }
   }
 

@@ -7,9 +7,13 @@ import type { Segment } from '../layout/index.js';
 /** Whether one subscription or replication cursor has drained a segment; undefined: not known. */
 export type DrainAnswer = boolean | undefined;
 
-/** True when the segment is sealed, has successors, and everybody asked has answered that it is drained. */
+/**
+ * True when the segment is sealed, has successors and no parents left, and everybody asked has answered that it is
+ * drained. Roots go first: with a segment from the middle the line between its parents and its children would go.
+ */
 export function canPrune(segment: Segment, answers: Iterable<DrainAnswer>): boolean {
-  if (segment.state !== 'sealed' || segment.childIds.length === 0) return false;
+  const isRoot = segment.parentIds.length === 0 && segment.childIds.length > 0;
+  if (segment.state !== 'sealed' || !isRoot) return false;
   for (const isDrained of answers) if (isDrained !== true) return false;
   return true;
 }

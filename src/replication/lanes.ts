@@ -2,6 +2,7 @@
  * The lanes of one source segment: which are open, which may not be opened yet (R12), and what follows when one fails,
  * is sealed, or has to begin anew.
  */
+import { comparePositions } from '../dedup/index.js';
 import type { SourcePosition } from '../entry/index.js';
 import { isLegacy, type Segment } from '../layout/index.js';
 import type { RemoteSupport, RemoteTopicLayout, SendResult } from '../ports/index.js';
@@ -33,10 +34,10 @@ export interface LaneHost {
   /** A send is refused for good: its entry is held. */
   holdSend(send: LaneSend, reason: HoldReason, message: string): void;
   stop(reason: StopReason, message: string): void;
-  /** The checkpoint of a new lane is to be made durable. */
-  nameCheckpoint(): void;
-  /** Somebody else sends: the cursor store tells whether a later session owns the segment. */
-  askForOwner(): void;
+  /** The last position of the settled prefix. */
+  readonly settled: SourcePosition | undefined;
+  /** Writes the cursor soon: a checkpoint is to be durable, or the store is to tell whether a later session owns the segment. */
+  writeCursor(): void;
   /** A sealed segment takes nothing more, and what it has is known. */
   closed(segmentId: number): void;
 }
@@ -50,6 +51,8 @@ export class Lanes {
   private readonly recovering = new Map<number, { failures: number; retryAtMs: number | undefined; reason: string }>();
   private layout: RemoteTopicLayout | undefined;
   private nextLaneId = 1;
+  /** Where sealed segments end that may still hold copies of what is not settled, and up to where that may be (R15). */
+  private readonly ends = new Map<number, { end: SourcePosition; until: SourcePosition | undefined }>();
   /** A lane or a question may wait for its time. */
   private mayHaveTimers = false;
 
@@ -128,7 +131,7 @@ export class Lanes {
       return;
     }
     lane.state = 'naming';
-    this.host.nameCheckpoint();
+    this.host.writeCursor();
   }
 
   /** The checkpoints of lanes up to here are durable. */
@@ -248,7 +251,7 @@ export class Lanes {
     }
     if (answer === 'stop') this.host.stop(failure.type as StopReason, failure.reason);
     // Who was replaced and has nothing to write would else poll for ever, and hold the names that the other polls for.
-    if (failure.type === 'fenced') this.host.askForOwner();
+    if (failure.type === 'fenced') this.host.writeCursor();
     this.reopen(lane, retryAtMs);
   }
 
@@ -313,7 +316,9 @@ export class Lanes {
     this.drop(lane);
     const hadChunks = this.host.found.forgetChunks(lane.segmentId);
     // One that was never open may hold what an earlier process left there; of chunks that were read back the end tells.
-    if (lane.wasOpen && !lane.doubt && !hadChunks) return this.forget(lane.segmentId);
+    // Where a pin keeps what may have to be read back, the end has to be known, so that the pin can leave.
+    const isKnown = lane.wasOpen && !lane.doubt && !hadChunks && this.host.supports.dedup === 'window';
+    if (isKnown) return this.forget(lane.segmentId);
     lane.state = 'recovering';
     this.recover(lane.segmentId);
   }
@@ -351,8 +356,25 @@ export class Lanes {
     if (recovery.type === 'watermark' && recovery.watermark !== undefined) {
       this.addWatermark(segmentId, recovery.watermark);
     }
-    if (recovery.type === 'copies') this.host.found.addCopies(completeCopies(recovery.copies), segmentId);
     this.forget(segmentId);
+    if (recovery.type !== 'copies') return;
+    const { copies, end, lastPosition: until } = recovery;
+    this.host.found.addCopies(completeCopies(copies), segmentId);
+    if (end === undefined) return;
+    this.ends.set(segmentId, { end, until });
+    this.settledTo(this.host.settled);
+  }
+
+  /** Moves the checkpoints behind the copies of what is settled, and out of sealed segments that are not needed any more. */
+  settledTo(position: SourcePosition | undefined): void {
+    if (position !== undefined) for (const lane of this.lanes.values()) lane.settledTo(position);
+    for (const [segmentId, { end, until }] of this.ends) {
+      const isSettled = until === undefined || (position !== undefined && comparePositions(position, until) >= 0);
+      if (!isSettled) continue;
+      this.ends.delete(segmentId);
+      this.checkpoints.set(segmentId, end);
+      this.host.writeCursor();
+    }
   }
 
   /** Classic segments take keys by their number, not by range, so that a range settles nothing there. */

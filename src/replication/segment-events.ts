@@ -77,10 +77,14 @@ export interface SegmentReplicatorStart {
 export type Recovery =
   /** What its dedup state has of this producer; absent: nothing (R13). */
   | { readonly type: 'watermark'; readonly watermark?: SourcePosition | undefined }
-  /** What it holds (R15), and the last position that the source ever wrote in this segment, read after that. */
+  /**
+   * What it holds up to its final end, absent where nothing is retained (R15), and the last position that the source ever
+   * wrote in this segment, read after that.
+   */
   | {
       readonly type: 'copies';
       readonly copies: readonly FoundCopy[];
+      readonly end: SourcePosition | undefined;
       readonly lastPosition: SourcePosition | undefined;
     }
   | { readonly type: 'pruned' }

@@ -302,7 +302,7 @@ export class SegmentMachine implements LaneHost, PlannerHost {
   }
 
   private moveCheckpoints(settled: SourcePosition): void {
-    for (const lane of this.lanes.all()) lane.settledTo(settled);
+    this.lanes.settledTo(settled);
     if (this.copiesUpTo === undefined || comparePositions(settled, this.copiesUpTo) < 0) return;
     // What is left was read back from other source segments.
     this.found.forgetCopies();
@@ -477,11 +477,11 @@ export class SegmentMachine implements LaneHost, PlannerHost {
     if (!this.isSkipped(send.record.position)) this.holdRecord(send.record, reason, message);
   }
 
-  nameCheckpoint(): void {
-    this.cursor.hurry();
+  get settled(): SourcePosition | undefined {
+    return this.cursor.settled;
   }
 
-  askForOwner(): void {
+  writeCursor(): void {
     this.cursor.hurry();
   }
 

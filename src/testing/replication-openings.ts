@@ -1,7 +1,7 @@
 /** How a simulated process opens lanes, asks sealed segments what they have, and reads back, as the driver does. */
 import { comparePositions } from '../dedup/index.js';
 import { encodeMessage, joinBuffers, type SourcePosition } from '../entry/index.js';
-import type { SendResult, StoredEntry } from '../ports/index.js';
+import type { SendResult } from '../ports/index.js';
 import {
   type Failure,
   type FoundCopy,
@@ -125,14 +125,14 @@ export function recoverSegment(
       else if (found.copies === undefined) answer({ type: 'pruned' });
       else {
         const lastPosition = host.source.logs.get(run.segmentId)?.lastPosition;
-        answer({ type: 'copies', copies: found.copies, lastPosition });
+        answer({ type: 'copies', copies: found.copies, end: found.last, lastPosition });
       }
     });
   });
 }
 
 type ReadBack =
-  | { readonly copies?: readonly FoundCopy[] }
+  | { readonly copies?: readonly FoundCopy[]; readonly last?: SourcePosition | undefined }
   | { readonly failure: Failure }
   | { readonly stop: LaneStop };
 
@@ -171,8 +171,9 @@ function readBack(
         copies.push(copy);
         host.count('copyFound');
       }
-      if (from + piece.length >= to) return done({ copies });
-      next((piece.at(-1) as StoredEntry).position);
+      const last = piece.at(-1)?.position ?? after;
+      if (from + piece.length >= to) return done({ copies, last });
+      next(last);
     });
   };
   next(begin.after);

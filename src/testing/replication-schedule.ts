@@ -208,6 +208,8 @@ export function runReplicationSchedule(schedule: ReplicationSchedule, settings: 
   world.settle();
   world.checkComplete();
   world.checkVerbatim();
+  world.advance(HEARD_MS);
+  world.checkGarbage();
   return world;
 }
 

@@ -268,6 +268,17 @@ export class ReplicationWorld implements LinkHost {
     }
   }
 
+  /** What everybody has drained and nobody needs to read back any more can go: no pin keeps it (R15). */
+  checkGarbage(): void {
+    for (const [i, topic] of this.topics.entries()) {
+      // The collector prunes what has no parent left.
+      for (const _ of topic.layout.segments) this.prune(i);
+      const kept = [...topic.layout.segments.values()].find(({ state }) => state === 'sealed');
+      if (kept === undefined) continue;
+      throw new BrokenInvariant(`garbage: sealed segment ${kept.segmentId} of ${topic.cluster} is still kept`);
+    }
+  }
+
   private checkDelivered(link: Link, segmentId: number): void {
     for (const entry of this.truth.inSegment(link.source.cluster, segmentId)) {
       const owed = link.owes(entry);

@@ -20,7 +20,8 @@ it.each(ROWS)('a sealed segment: %s', (_what, answers, canBePruned) => {
   expect(canPrune(SEALED, answers)).toBe(canBePruned);
 });
 
-it('never an active segment, nor a sealed one without successors: its keys would have nowhere to go', () => {
+it('never an active segment, nor one without successors, whose keys would have nowhere to go, nor one before its parents', () => {
   expect(canPrune(ACTIVE, [true])).toBe(false);
   expect(canPrune({ ...SEALED, childIds: [] }, [true])).toBe(false);
+  expect(canPrune({ ...SEALED, parentIds: [7] }, [true])).toBe(false);
 });

@@ -466,7 +466,9 @@ export class Process {
       if ('failure' in found) throw new Error(found.failure.reason);
       const { lastPosition } = this.stage.source;
       recovery =
-        found.copies === undefined ? { type: 'pruned' } : { type: 'copies', copies: found.copies, lastPosition };
+        found.copies === undefined
+          ? { type: 'pruned' }
+          : { type: 'copies', copies: found.copies, end: found.end, lastPosition };
       this.say(`${label}: ${found.copies === undefined ? 'pruned' : foundText(found.copies)}`);
     }
     this.later({ type: 'recovered', segmentId, recovery });
