@@ -21,7 +21,7 @@ import {
   startController,
   stepController,
 } from '../convergence/index.js';
-import { IsthmusError, show } from '../errors.js';
+import { IsthmusError, messageOf, show } from '../errors.js';
 import type { Layout } from '../layout/index.js';
 import type { Clock, LayoutHost, LoadSource, PeerChannel, Random } from '../ports/index.js';
 import { systemClock } from './clock.js';
@@ -389,6 +389,6 @@ async function settled<T>(ask: () => Promise<T>): Promise<T | { readonly type: '
   try {
     return await ask();
   } catch (error) {
-    return { type: 'failed', reason: error instanceof Error ? error.message : String(error) };
+    return { type: 'failed', reason: messageOf(error) };
   }
 }

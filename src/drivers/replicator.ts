@@ -3,7 +3,9 @@
  * starts a segment only when all its parents have drained (the parent-drain gate). Effects go through the ports; the
  * decisions are those of the replication room.
  */
+import { isSameEntry } from '../dedup/index.js';
 import type { SourcePosition } from '../entry/index.js';
+import { messageOf } from '../errors.js';
 import { isLegacy, type Layout, type Segment } from '../layout/index.js';
 import type {
   Clock,
@@ -208,7 +210,7 @@ class TopicReplicator implements Replicator {
     const driver = this.segments.get(segmentId);
     const held = driver?.status().held;
     if (driver === undefined || held === undefined) return false;
-    if (held.position.ledgerId !== position.ledgerId || held.position.entryId !== position.entryId) return false;
+    if (!isSameEntry(held.position, position)) return false;
     driver.dispatch({ type: 'skip', position });
     return true;
   }
@@ -235,11 +237,8 @@ class TopicReplicator implements Replicator {
 
   /** Follows the source's layout and takes up every segment that appears in it. */
   private async followSource(signal: AbortSignal): Promise<void> {
-    const { cursors, source } = this.ports;
-    await this.again('the cursors', signal, async () => {
-      this.records = new Map(await cursors.load());
-      for (const { session } of this.records.values()) this.session = Math.max(this.session, session + 1);
-    });
+    const { source } = this.ports;
+    await this.again('the cursors', signal, () => this.loadCursors());
     await this.again('the source layout', signal, async () => {
       for await (const layout of source.layouts(signal)) {
         if (!this.isLoaded) await this.enable(layout);
@@ -253,6 +252,18 @@ class TopicReplicator implements Replicator {
         await this.forgetPruned(layout);
       }
     });
+  }
+
+  private async loadCursors(): Promise<void> {
+    const { cursors } = this.ports;
+    this.records = new Map(await cursors.load());
+    for (const { session } of this.records.values()) this.session = Math.max(this.session, session + 1);
+    // Nobody writes these any more, so that a process before, which took one up undrained, would never learn of this one.
+    const { session } = this;
+    const drained = [...this.records].filter(([, record]) => record.drained);
+    if (drained.length === 0) return;
+    const written = await cursors.write(new Map(drained.map(([id, record]) => [id, { ...record, session }])));
+    if (written.type === 'fenced') throw new Error(`session ${written.session} has written a cursor meanwhile`);
   }
 
   /** Where replication was never enabled before, it begins where it was told to. */
@@ -362,7 +373,7 @@ class TopicReplicator implements Replicator {
         return;
       } catch (error) {
         signal.throwIfAborted();
-        this.failure = `${what}: ${error instanceof Error ? error.message : String(error)}`;
+        this.failure = `${what}: ${messageOf(error)}`;
       }
       await this.clock.sleep(RETRY_MS, signal);
     }

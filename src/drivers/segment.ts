@@ -2,7 +2,9 @@
  * Runs the machine of one source segment: its effects go through the ports, and what comes of them goes back to it as
  * events, one at a time. Nothing is decided here.
  */
+
 import { parseEntry, type SourcePosition } from '../entry/index.js';
+import { messageOf } from '../errors.js';
 import type {
   Clock,
   CursorRecord,
@@ -390,10 +392,6 @@ export class SegmentDriver {
       this.dispatch({ type: 'translated', version, translation: { type: 'unknown', reason: messageOf(error) } });
     }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function sizeOf(entries: readonly StoredEntry[]): { bytes: number; messages: number } {

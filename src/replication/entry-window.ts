@@ -29,10 +29,6 @@ export class EntryWindow {
     return this.firstIndex;
   }
 
-  get first(): EntryRecord | undefined {
-    return this.records[this.head];
-  }
-
   get last(): EntryRecord | undefined {
     return this.size === 0 ? undefined : this.records[this.records.length - 1];
   }
@@ -98,10 +94,5 @@ export class EntryWindow {
       this.head = 0;
     }
     return last;
-  }
-
-  /** The records in order. */
-  *[Symbol.iterator](): Generator<EntryRecord, void, undefined> {
-    for (let index = this.firstIndex; index < this.end; index++) yield this.at(index);
   }
 }

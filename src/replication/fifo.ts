@@ -10,10 +10,6 @@ export class Fifo<T> {
     return this.items.length - this.head;
   }
 
-  get first(): T | undefined {
-    return this.items[this.head];
-  }
-
   push(item: T): void {
     this.items.push(item);
   }
@@ -37,9 +33,5 @@ export class Fifo<T> {
     this.items = [];
     this.head = 0;
     return all;
-  }
-
-  [Symbol.iterator](): Iterator<T> {
-    return (this.items.slice(this.head) as T[])[Symbol.iterator]();
   }
 }

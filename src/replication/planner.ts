@@ -2,7 +2,7 @@
  * Brings entries onto their lanes, in order: an entry that cannot be planned now keeps all later ones waiting, so that
  * no lane ever gets them in another order. What stands in the way is always one stated thing.
  */
-import { parseEntry, type SourcePosition } from '../entry/index.js';
+import { type Entry, parseEntry, type SourcePosition } from '../entry/index.js';
 import type { RemoteTopicLayout, SchemaTranslation } from '../ports/index.js';
 import { choosePath, type Path, type PathOptions, type Rectangle, type SourceSegment } from '../rebatch/index.js';
 import type { Chunking } from './chunking.js';
@@ -135,16 +135,15 @@ export class Planner {
     }
     try {
       record.entry ??= parseEntry(record.bytes);
-      return this.planEntry(record, remote);
+      return this.planEntry(record, record.entry, remote);
     } catch (error) {
       const { reason, message } = holdOf(error);
       return this.hold(record, reason, message);
     }
   }
 
-  private planEntry(record: EntryRecord, remote: RemoteTopicLayout): Step {
+  private planEntry(record: EntryRecord, entry: Entry, remote: RemoteTopicLayout): Step {
     const { host } = this;
-    const entry = record.entry ?? parseEntry(record.bytes as Uint8Array);
     this.pathOptions.nowMs = host.nowMs;
     let path = choosePath(entry, host.source, remote, this.pathOptions);
     if (path.kind === 'skip') return this.pass(record, path.reason as PassReason);
@@ -242,9 +241,9 @@ export class Planner {
       const lane = this.laneOf(path.segmentId, remote);
       return 'for' in lane ? lane : undefined;
     }
-    for (const { segmentId, ...segment } of remote.active) {
-      if (!lanes.touchesSource({ segmentId, ...segment })) continue;
-      const lane = this.laneOf(segmentId, remote);
+    for (const segment of remote.active) {
+      if (!lanes.touchesSource(segment)) continue;
+      const lane = this.laneOf(segment.segmentId, remote);
       if ('for' in lane) wait ??= lane;
     }
     return wait;

@@ -275,7 +275,21 @@ export class WorldProcess implements RunningProcess {
       const { source, remote } = this.host;
       this.records = new Map(source.toward(remote.cluster).records);
       this.session = 1 + Math.max(0, ...Array.from(this.records.values(), ({ session }) => session));
+      this.claimDrained(this.session);
       onLoaded();
+    });
+  }
+
+  /** Nobody writes the cursors of drained segments any more: a process before that took one up undrained must learn of this one. */
+  private claimDrained(session: number): void {
+    const { source, remote } = this.host;
+    const drained = [...(this.records ?? [])].filter(([, record]) => record.drained);
+    this.later(() => {
+      const { records } = source.toward(remote.cluster);
+      for (const [id, record] of drained) {
+        const stored = records.get(id);
+        if (stored !== undefined && stored.session <= session) records.set(id, { ...record, session });
+      }
     });
   }
 

@@ -23,6 +23,7 @@ import {
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ExchangeRequest } from '../../src/convergence/index.js';
 import type { LayoutHost, PeerChannel } from '../../src/ports/index.js';
+import { until } from '../support/until.js';
 
 const nowMs = 1_700_000_000_000;
 const caps = { maxSegments: 64, maxEntryBucketsPerSegment: 64 };
@@ -53,12 +54,6 @@ async function lead(topic: MemoryTopic, peers: MemoryPeers, setup: Setup = {}): 
   return controller;
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; !condition(); i++) {
-    if (i > 5000) throw new Error('the condition did not come true');
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
 const agree = (a: MemoryTopic, b: MemoryTopic) => () => equalShapes(shapeOf(a.layout), shapeOf(b.layout));
 
 describe('clusters meet', () => {

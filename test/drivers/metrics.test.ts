@@ -18,6 +18,7 @@ import {
   topicStatus,
 } from 'isthmus/drivers';
 import { afterEach, describe, expect, it } from 'vitest';
+import { until } from '../support/until.js';
 
 const codecs = await defaultCodecs();
 const nowMs = 1_700_000_000_000;
@@ -36,13 +37,6 @@ const stopping: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const stop of stopping.splice(0)) await stop();
 });
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; !condition(); i++) {
-    if (i > 5000) throw new Error('the condition did not come true');
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
 
 /** A topic on a that holds one of everything, its replicator to b, and the controllers of both. */
 async function running() {

@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { PinKeeper } from '../../src/drivers/pin-keeper.js';
 import type { SourcePosition } from '../../src/entry/index.js';
 import type { CursorRecord, RemoteTopic } from '../../src/ports/index.js';
+import { until } from '../support/until.js';
 
 const codecs = await defaultCodecs();
 const nowMs = 1_700_000_000_000;
@@ -44,13 +45,6 @@ function replicate(a: MemoryTopic, remote: RemoteTopic, options: Partial<Replica
 afterEach(async () => {
   for (const replicator of running.splice(0)) await replicator.stop();
 });
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let i = 0; !(await condition()); i++) {
-    if (i > 5000) throw new Error('the condition did not come true');
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
 
 function pair(source = layoutOf(1), remote = layoutOf(1)): [MemoryTopic, MemoryTopic] {
   return [new MemoryTopic({ cluster: 'a', layout: source }), new MemoryTopic({ cluster: 'b', layout: remote })];

@@ -26,6 +26,7 @@ import type { EntrySource, RemoteTopic } from '../../src/ports/index.js';
 import { HandClock } from '../support/hand-clock.js';
 import { batchOf } from '../support/rebatch.js';
 import { intercepted } from '../support/remotes.js';
+import { until } from '../support/until.js';
 
 const codecs = await defaultCodecs();
 const nowMs = 1_700_000_000_000;
@@ -72,12 +73,6 @@ afterEach(async () => {
   for (const replicator of running.splice(0)) await replicator.stop();
 });
 
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; !condition(); i++) {
-    if (i > 5000) throw new Error('the condition did not come true');
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
 /** Gives everything that is under way the time to happen. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
 const caughtUp = (a: MemoryTopic) => [...a.layout.segments.keys()].every((id) => a.backlog(id, 'b') === 0);
@@ -259,6 +254,21 @@ describe('the parent-drain gate (B32)', () => {
     await until(() => caughtUp(a));
     expect(second.hasDrained(0)).toBe(true);
     expect(stored(b)).toEqual([1]);
+  });
+
+  it('R15: a drained cursor is claimed at every start, so that a process before cannot write it undrained any more', async () => {
+    const [a, b] = pair();
+    produce(a, 0, 1);
+    a.change(split(0));
+    const before = { session: 1, drained: false, skipped: [], checkpoints: new Map() };
+    const first = replicate(a, b);
+    await until(() => first.hasDrained(0) === true);
+    await first.stop();
+    const second = replicate(a, b);
+    await until(() => second.hasDrained(0) === true);
+    const cursors = a.cursors('b');
+    expect((await cursors.load()).get(0)).toMatchObject({ session: 2, drained: true });
+    expect(await cursors.write(new Map([[0, before]]))).toEqual({ type: 'fenced', session: 2 });
   });
 });
 

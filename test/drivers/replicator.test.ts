@@ -21,6 +21,7 @@ import { createReplicator, type Replicator } from 'isthmus/drivers';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { RemoteTopic, SendResult } from '../../src/ports/index.js';
 import { intercepted, losingAnswers } from '../support/remotes.js';
+import { until } from '../support/until.js';
 
 const codecs = await defaultCodecs();
 const nowMs = 1_700_000_000_000;
@@ -99,9 +100,6 @@ afterEach(async () => {
   for (const replicator of running.splice(0)) await replicator.stop();
 });
 
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 1));
-}
 const drained = (from: MemoryTopic, to: MemoryTopic) => () =>
   [...from.layout.segments.keys()].every((segmentId) => from.backlog(segmentId, to.cluster) === 0);
 

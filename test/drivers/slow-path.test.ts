@@ -3,34 +3,13 @@ import { batchMessage, createLayout, defaultCodecs, encodeBatch, IsthmusError, t
 import { MemoryTopic } from 'isthmus/adapters/memory';
 import { createReplicator, type Replicator, SlowPath } from 'isthmus/drivers';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/ports/index.js';
+import { HandClock } from '../support/hand-clock.js';
+import { until } from '../support/until.js';
 
 const codecs = await defaultCodecs();
 const nowMs = 1_700_000_000_000;
 const coarse = () => createLayout({ segments: 1, buckets: 1, nowMs });
 const fine = () => createLayout({ segments: 2, buckets: 4, nowMs });
-
-/** A clock that stands still until it is moved. */
-class HandClock implements Clock {
-  private nowMs = nowMs;
-  private readonly sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
-
-  now(): number {
-    return this.nowMs;
-  }
-
-  sleep(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-      this.sleepers.push({ atMs: this.nowMs + ms, wake: resolve });
-    });
-  }
-
-  advance(ms: number): void {
-    this.nowMs += ms;
-    for (const { atMs, wake } of this.sleepers) if (atMs <= this.nowMs) wake();
-  }
-}
 
 function topicOf(cluster: string, layout: Layout, entries: number): MemoryTopic {
   const topic = new MemoryTopic({ cluster, layout });
@@ -62,12 +41,6 @@ afterEach(async () => {
   for (const replicator of running.splice(0)) await replicator.stop();
 });
 
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; !condition(); i++) {
-    if (i > 5000) throw new Error('the condition did not come true');
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
 const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
 const isThrottled = (replicator: Replicator) => replicator.status().segments[0]?.waitingFor.for === 'budget';
 

@@ -9,7 +9,7 @@
  */
 import { type Database, open, type RootDatabase } from 'lmdb';
 import type { DedupSnapshot } from '../../dedup/index.js';
-import { IsthmusError, show } from '../../errors.js';
+import { IsthmusError, messageOf, show } from '../../errors.js';
 import { preparedFolder, syncFolder } from './folder.js';
 
 /** What is known of a topic. */
@@ -90,7 +90,7 @@ export class Environment {
         encoding: 'json',
       });
     } catch (error) {
-      throw new IsthmusError('invalidArgument', `store ${show(folder)}: LMDB cannot open it: ${textOf(error)}`, {
+      throw new IsthmusError('invalidArgument', `store ${show(folder)}: LMDB cannot open it: ${messageOf(error)}`, {
         cause: error,
       });
     }
@@ -152,7 +152,7 @@ async function withReason(error: unknown): Promise<unknown> {
     () => error,
     (cause: unknown) => cause,
   );
-  return Object.assign(new Error(`the commit failed: ${textOf(reason)}`, { cause: reason }), { commitError });
+  return Object.assign(new Error(`the commit failed: ${messageOf(reason)}`, { cause: reason }), { commitError });
 }
 
 function checkFormat(folder: string, root: RootDatabase<unknown, string>): void {
@@ -185,8 +185,4 @@ function openTables(root: RootDatabase<unknown, string>): Tables {
 
 function refuse(folder: string, rule: string): never {
   throw new IsthmusError('invalidArgument', `store ${show(folder)}: ${rule}`);
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -15,7 +15,7 @@ import {
   realpathSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { IsthmusError, show } from '../../errors.js';
+import { IsthmusError, messageOf, show } from '../../errors.js';
 
 /** At the beginning of LMDB's file, behind the header of its first page; the version of its format follows. */
 const MAGIC = Uint8Array.of(0xde, 0xc0, 0xef, 0xbe);
@@ -39,7 +39,7 @@ export function preparedFolder(path: string): string {
     if (error instanceof IsthmusError) throw error;
     // A file where the folder is to be, or rights that this process has not.
     const rule = 'it is to be a folder that can be written';
-    throw new IsthmusError('invalidArgument', `store ${show(path)}: ${rule}: ${textOf(error)}`, { cause: error });
+    throw new IsthmusError('invalidArgument', `store ${show(path)}: ${rule}: ${messageOf(error)}`, { cause: error });
   }
   return folder;
 }
@@ -81,8 +81,4 @@ export function syncFolder(folder: string): void {
 
 function refuseFile(path: string, rule: string): never {
   throw new IsthmusError('invalidArgument', `file ${show(path)}: ${rule}`);
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

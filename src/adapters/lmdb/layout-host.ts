@@ -1,5 +1,5 @@
 /** The topic as a host whose layout a controller writes whole. */
-import { IsthmusError } from '../../errors.js';
+import { IsthmusError, messageOf } from '../../errors.js';
 import type { AtomicSegmentHost, CommitResult, LayoutStore } from '../../ports/index.js';
 import { createSegments, deleteSegments, recordLayout, sealSegments } from './layout-changes.js';
 import type { TopicState } from './topic-state.js';
@@ -27,7 +27,7 @@ function layoutStore(topic: TopicState, removed: () => void): LayoutStore {
         gone = await topic.queue.transact(commit);
       } catch (error) {
         if (error instanceof IsthmusError) throw error;
-        return { type: 'failed', reason: error instanceof Error ? error.message : String(error) };
+        return { type: 'failed', reason: messageOf(error) };
       }
       if (gone === undefined) return { type: 'conflict' };
       topic.layoutChanged.wake();

@@ -4,7 +4,7 @@
  * missing.
  */
 import type { SourcePosition } from '../../entry/index.js';
-import { IsthmusError } from '../../errors.js';
+import { IsthmusError, messageOf } from '../../errors.js';
 import type { OpenResult, RemoteProducer, RemoteTopic, Send, SendResult, WatermarkResult } from '../../ports/index.js';
 import { appendEntry, checkSize, sizeOf } from './append.js';
 import type { SegmentRow } from './environment.js';
@@ -57,7 +57,7 @@ async function open(lane: Lane): Promise<OpenResult> {
     if (opened.type !== 'opened') locks.delete(lock);
     return opened;
   } catch (error) {
-    return { type: 'unavailable', reason: reasonOf(error) };
+    return { type: 'unavailable', reason: messageOf(error) };
   }
 }
 
@@ -72,7 +72,7 @@ async function openLocked(lane: Lane): Promise<OpenResult> {
     if (state !== 'open') return closedTo(segmentId, state);
     return { type: 'opened', producer: producerOf(lane), ...(watermark === undefined ? {} : { watermark }) };
   } catch (error) {
-    return { type: 'unavailable', reason: reasonOf(error) };
+    return { type: 'unavailable', reason: messageOf(error) };
   }
 }
 
@@ -123,7 +123,7 @@ async function watermark(topic: TopicState, segmentId: number, producer: string)
       return { type: 'known', ...(known === undefined ? {} : { watermark: known }) };
     });
   } catch (error) {
-    return { type: 'unavailable', reason: reasonOf(error) };
+    return { type: 'unavailable', reason: messageOf(error) };
   }
 }
 
@@ -131,7 +131,7 @@ function failureOf(error: unknown): SendResult {
   if (error instanceof IsthmusError) {
     return { type: error.code === 'tooLarge' ? 'tooLarge' : 'rejected', reason: error.message };
   }
-  return { type: error instanceof StoreStopped ? 'unavailable' : 'ambiguous', reason: reasonOf(error) };
+  return { type: error instanceof StoreStopped ? 'unavailable' : 'ambiguous', reason: messageOf(error) };
 }
 
 /** Why a segment in this state takes no sends. */
@@ -143,8 +143,4 @@ function closedTo(segmentId: number, state: SegmentRow['state'] | undefined) {
 
 function withoutReadBack(): IsthmusError {
   return new IsthmusError('invalidOperation', 'reading back: this remote keeps a window with each segment instead');
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

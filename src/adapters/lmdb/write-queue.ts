@@ -2,7 +2,7 @@
  * The one way into the store: whatever waits is put into one transaction, in order, and settled in that order once it
  * is on the disk. So a sync is paid by all who wait for it, and a message costs no promise of its own.
  */
-import { IsthmusError } from '../../errors.js';
+import { IsthmusError, messageOf } from '../../errors.js';
 import { type Environment, isCommitFailure } from './environment.js';
 import { WriteTransaction } from './write-transaction.js';
 
@@ -131,6 +131,6 @@ function settle(tell: () => void): void {
 }
 
 function stoppedBy(error: unknown): StoreStopped {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   return new StoreStopped(`the store takes no more writes until it is opened again: ${reason}`, { cause: error });
 }
