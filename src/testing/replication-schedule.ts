@@ -208,8 +208,7 @@ export function runReplicationSchedule(schedule: ReplicationSchedule, settings: 
   world.settle();
   world.checkComplete();
   world.checkVerbatim();
-  world.advance(HEARD_MS);
-  world.checkGarbage();
+  world.collectGarbage();
   return world;
 }
 

@@ -268,15 +268,17 @@ export class ReplicationWorld implements LinkHost {
     }
   }
 
-  /** What everybody has drained and nobody needs to read back any more can go: no pin keeps it (R15). */
-  checkGarbage(): void {
-    for (const [i, topic] of this.topics.entries()) {
-      // The collector prunes what has no parent left.
-      for (const _ of topic.layout.segments) this.prune(i);
-      const kept = [...topic.layout.segments.values()].find(({ state }) => state === 'sealed');
-      if (kept === undefined) continue;
-      throw new BrokenInvariant(`garbage: sealed segment ${kept.segmentId} of ${topic.cluster} is still kept`);
+  /** In the end everybody has drained what is sealed, and nobody needs to read it back any more: no pin keeps it (R15). */
+  collectGarbage(): void {
+    let kept: string | undefined;
+    for (let round = 0; round < COLLECTIONS; round++) {
+      this.advance(OPERATOR_MS);
+      this.operate();
+      for (const [i, topic] of this.topics.entries()) for (const _ of topic.layout.segments) this.prune(i);
+      kept = this.topics.map(firstSealed).find((found) => found !== undefined);
+      if (kept === undefined) return;
     }
+    throw new BrokenInvariant(`garbage: sealed segment ${kept} is still kept`);
   }
 
   private checkDelivered(link: Link, segmentId: number): void {
@@ -430,10 +432,18 @@ export class ReplicationWorld implements LinkHost {
   }
 }
 
+/** How often garbage is looked for until there must be none. */
+const COLLECTIONS = 8;
+
 /** How often operators look after what has stopped. */
 const OPERATOR_MS = 300;
 
 const START_MS = new VirtualClock().nowMs;
+
+function firstSealed({ cluster, layout }: WorldTopic): string | undefined {
+  const sealed = [...layout.segments.values()].find(({ state }) => state === 'sealed');
+  return sealed === undefined ? undefined : `${sealed.segmentId} of ${cluster}`;
+}
 
 function describe({ segments }: Layout): string {
   return [...segments.values()]
