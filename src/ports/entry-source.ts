@@ -24,6 +24,17 @@ export interface ReadLimits {
   readonly maxBytes: number;
 }
 
+/** The right to replicate one segment to one remote, held by one process at a time. */
+export interface SegmentClaim {
+  /**
+   * Resolves once: `lost` when it is gone already, as with the connection that it hangs on; `asked` when it should be
+   * given back in good order, since another process is to have it.
+   */
+  readonly ending: Promise<'lost' | 'asked'>;
+  /** Gives it back. */
+  release(): Promise<void>;
+}
+
 /**
  * One source topic as seen by the replicator for one remote. Every segment that exists, sealed ones included, can be
  * read until it has been acknowledged to its end. A rejected promise means that the source cannot be reached: the
@@ -34,6 +45,12 @@ export interface EntrySource {
   readonly cluster: string;
   /** The layout now, and again after every change, until the signal aborts. */
   layouts(signal: AbortSignal): AsyncIterable<Layout>;
+  /**
+   * Where several processes share the segments of a topic: resolves when this one has got a segment. Its cursor is read
+   * after that, and nothing else is asked about the segment before. Rejects when the signal aborts. Absent: all segments
+   * are this process's own.
+   */
+  claim?(segmentId: number, signal: AbortSignal): Promise<SegmentClaim>;
   /** The last position ever written in a segment, acknowledged or not; undefined in one that was never written (R12c). */
   lastPosition(segmentId: number): Promise<SourcePosition | undefined>;
   /**

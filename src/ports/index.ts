@@ -1,7 +1,7 @@
 export type { BacklogQuery } from './backlog-query.js';
 export type { Clock } from './clock.js';
 export type { CursorRecord, CursorStore, CursorWrite } from './cursor-store.js';
-export type { EntryRead, EntrySource, ReadLimits, StoredEntry } from './entry-source.js';
+export type { EntryRead, EntrySource, ReadLimits, SegmentClaim, StoredEntry } from './entry-source.js';
 export type { CommitResult, LayoutReader, LayoutStore } from './layout-store.js';
 export type { LoadSource } from './load-source.js';
 export type { ExchangeHandler, ExchangeReply, PeerChannel } from './peer-channel.js';

@@ -29,6 +29,8 @@ export interface PlannerHost {
   readonly nowMs: number;
   emit(effect: SegmentEffect): void;
   retryAt(failures: number): number;
+  /** An entry is settled unsent that a process before may have in hand still. */
+  passedOver(): void;
   /** There is something to plan after all. */
   again(): void;
   /** An operator lets it pass, durably. */
@@ -224,6 +226,7 @@ export class Planner {
     this.host.chunking.passed(record);
     record.needsPlan = false;
     // What of it is on its way is settled by its answer (B23).
+    if (reason === 'expired' || reason === 'operator') this.host.passedOver();
     if (record.sends.length === 0) this.host.settle(record);
     return 'done';
   }

@@ -64,6 +64,8 @@ export class SegmentMachine implements LaneHost, PlannerHost {
   /** The highest watermark that a sealed segment was found to have. */
   private sealedUpTo: SourcePosition | undefined;
   private wakeAtMs: number | undefined;
+  /** Something was passed over unsent that a process before may have in hand still. */
+  private mustFence = false;
 
   constructor({ source, sourceCluster, maxEntryBytes, supports, options, record, counters }: SegmentReplicatorStart) {
     this.source = source;
@@ -195,6 +197,7 @@ export class SegmentMachine implements LaneHost, PlannerHost {
     this.cursor.advance(acknowledged, 1, this.nowMs);
     if (this.isFirstSession) return;
     // The source itself has let entries go that were not replicated: a TTL, or an eviction (B23).
+    this.passedOver();
     this.counters.lostAtSource++;
     this.notice({ type: 'lostAtSource', from: settled, to: acknowledged });
   }
@@ -296,9 +299,22 @@ export class SegmentMachine implements LaneHost, PlannerHost {
       this.found.settledTo(settled);
       if (this.supports.dedup === 'readBack') this.moveCheckpoints(settled);
     }
-    if (this.reading.ended && this.window.size === 0 && this.phase === 'running' && this.lanes.isIdle) {
-      this.cursor.drain();
-    }
+    const isAtEnd = this.reading.ended && this.window.size === 0 && this.lanes.isIdle;
+    if (isAtEnd && this.phase === 'running' && (!this.mustFence || this.isFenced())) this.cursor.drain();
+  }
+
+  /**
+   * True when the names of this segment's producers are this process's own wherever its entries may go (R14): one before
+   * that still lives could else send what was passed over behind entries of this segment's children.
+   */
+  private isFenced(): boolean {
+    const { remote, lanes } = this;
+    if (remote === undefined) return false;
+    const open = remote.active.filter((segment) => lanes.touchesSource(segment) && lanes.ready(segment) === undefined);
+    const [first] = open;
+    if (first === undefined) return true;
+    this.waitingFor = { for: 'remoteSegment', segmentId: first.segmentId, reason: lanes.reason(first) };
+    return false;
   }
 
   private moveCheckpoints(settled: SourcePosition): void {
@@ -404,6 +420,10 @@ export class SegmentMachine implements LaneHost, PlannerHost {
 
   before(record: EntryRecord): SourcePosition | undefined {
     return record.index === this.window.start ? this.cursor.settled : this.window.at(record.index - 1).position;
+  }
+
+  passedOver(): void {
+    this.mustFence ||= !this.isFirstSession;
   }
 
   again(): void {
