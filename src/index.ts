@@ -215,6 +215,7 @@ export type {
   RemoteTopicLayout,
   SchemaTranslation,
   SchemaTranslator,
+  SegmentClaim,
   Send,
   SendResult,
   StoredEntry,

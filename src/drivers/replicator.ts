@@ -17,6 +17,7 @@ import type {
   SchemaTranslator,
 } from '../ports/index.js';
 import { newCounters, type ReplicatorCounters, type SegmentNotice, type SegmentOptions } from '../replication/index.js';
+import { type ClaimHost, shareSegment } from './claims.js';
 import { systemClock } from './clock.js';
 import { EventStream } from './events.js';
 import { Latest } from './latest.js';
@@ -51,6 +52,8 @@ export interface ReplicatorOptions extends SegmentOptions {
   readonly startAt?: 'earliest' | 'latest';
   /** How often the pin on the remote is moved (R15), in milliseconds; default 5,000. */
   readonly pinDelayMs?: number;
+  /** Where processes share segments: how often it is looked what the others have drained, in milliseconds; default 1,000. */
+  readonly drainDelayMs?: number;
   /** How often the source is asked for its backlog, in milliseconds; default 5,000. */
   readonly backlogDelayMs?: number;
 }
@@ -106,6 +109,10 @@ const RETRY_MS = 1_000;
 
 class TopicReplicator implements Replicator {
   private readonly segments = new Map<number, SegmentDriver>();
+  /** Segments that this process shares with others and does not have now. */
+  private readonly unclaimed = new Set<number>();
+  /** Ends the sharing of a segment that is gone. */
+  private readonly sharing = new Map<number, AbortController>();
   /** Segments whose parents have not drained. */
   private readonly waiting = new Map<number, Segment>();
   private readonly sourceLayout = new Latest<Layout>();
@@ -161,6 +168,7 @@ class TopicReplicator implements Replicator {
     this.run(undefined, this.followRemote(signal));
     this.run(undefined, this.followSource(signal));
     this.run(undefined, this.askBacklogs(signal));
+    if (this.isShared) this.run(undefined, this.followDrains(signal));
     if (this.pins !== undefined) this.run(undefined, this.keepPins(this.pins, signal));
   }
 
@@ -168,6 +176,7 @@ class TopicReplicator implements Replicator {
     const drivers = [...this.segments.values()];
     for (const driver of drivers) driver.dispatch({ type: 'stop' });
     this.stopping.abort();
+    for (const sharing of this.sharing.values()) sharing.abort();
     await Promise.all(drivers.map((driver) => driver.ended));
     while (this.tasks.size > 0) await Promise.all(this.tasks);
     this.events.close();
@@ -193,7 +202,8 @@ class TopicReplicator implements Replicator {
 
   status(): ReplicatorStatus {
     const layout = this.sourceLayout.value;
-    const segments = [...this.segments].sort(([a], [b]) => a - b).map(([, driver]) => driver.status());
+    const own = Array.from(this.segments.values(), (driver) => driver.status());
+    const segments = [...own, ...Array.from(this.unclaimed, unclaimedStatus)].sort((a, b) => a.segmentId - b.segmentId);
     return {
       remote: this.ports.remote.cluster,
       state: this.stopping.signal.aborted ? 'stopped' : !this.isStarted ? 'idle' : this.isPaused ? 'paused' : 'running',
@@ -201,7 +211,9 @@ class TopicReplicator implements Replicator {
       segments,
       counters: structuredClone(this.counters),
       pinnedSegments: segments
-        .filter(({ segmentId, state }) => state !== 'drained' && layout?.segments.get(segmentId)?.state === 'sealed')
+        .filter(
+          ({ segmentId }) => this.hasDrained(segmentId) !== true && layout?.segments.get(segmentId)?.state === 'sealed',
+        )
         .map(({ segmentId }) => segmentId),
     };
   }
@@ -241,13 +253,11 @@ class TopicReplicator implements Replicator {
     await this.again('the cursors', signal, () => this.loadCursors());
     await this.again('the source layout', signal, async () => {
       for await (const layout of source.layouts(signal)) {
-        if (!this.isLoaded) await this.enable(layout);
+        if (!this.isLoaded && !this.isShared) await this.enable(layout);
         this.isLoaded = true;
         this.failure = undefined;
-        for (const segment of layout.segments.values()) {
-          if (!this.segments.has(segment.segmentId)) this.takeUp(segment);
-        }
         this.sourceLayout.set(layout);
+        for (const segment of layout.segments.values()) this.takeUp(segment);
         this.openGates();
         await this.forgetPruned(layout);
       }
@@ -258,6 +268,7 @@ class TopicReplicator implements Replicator {
     const { cursors } = this.ports;
     this.records = new Map(await cursors.load());
     for (const { session } of this.records.values()) this.session = Math.max(this.session, session + 1);
+    if (this.isShared) return;
     // Nobody writes these any more, so that a process before, which took one up undrained, would never learn of this one.
     const { session } = this;
     const drained = [...this.records].filter(([, record]) => record.drained);
@@ -286,15 +297,67 @@ class TopicReplicator implements Replicator {
   }
 
   private takeUp(segment: Segment): void {
-    const { segmentId, range } = segment;
+    const { segmentId } = segment;
+    if (this.segments.has(segmentId) || this.unclaimed.has(segmentId)) return;
     const stored = this.records.get(segmentId);
-    const record: CursorRecord = {
-      drained: false,
-      skipped: [],
-      checkpoints: new Map(),
-      ...stored,
-      session: this.session,
+    if (!this.isShared) {
+      const { session } = this;
+      const driver = this.begin(segment, {
+        drained: false,
+        skipped: [],
+        checkpoints: new Map(),
+        ...stored,
+        session,
+      });
+      return this.run(segmentId, this.attend(segmentId, driver));
+    }
+    if (stored?.drained === true) return;
+    this.unclaimed.add(segmentId);
+    const { signal } = this.share(segmentId);
+    const shared = shareSegment(segment, this.claims, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    this.run(segmentId, shared);
+  }
+
+  private share(segmentId: number): AbortController {
+    const sharing = new AbortController();
+    if (this.stopping.signal.aborted) sharing.abort();
+    this.sharing.set(segmentId, sharing);
+    return sharing;
+  }
+
+  private get isShared(): boolean {
+    return this.ports.source.claim !== undefined;
+  }
+
+  private get claims(): ClaimHost {
+    const { source, cursors } = this.ports;
+    return {
+      source,
+      cursors,
+      clock: this.clock,
+      begin: (segment, record) => {
+        const { segmentId } = segment;
+        this.unclaimed.delete(segmentId);
+        const driver = this.begin(segment, record);
+        this.run(segmentId, this.attend(segmentId, driver));
+        this.openGates();
+        return driver;
+      },
+      end: ({ segmentId }) => {
+        this.segments.delete(segmentId);
+        this.waiting.delete(segmentId);
+        this.unclaimed.add(segmentId);
+      },
+      failed: (reason) => {
+        this.failure = reason;
+      },
     };
+  }
+
+  private begin(segment: Segment, record: CursorRecord): SegmentDriver {
+    const { segmentId, range } = segment;
     const driver = new SegmentDriver({ segmentId, range, legacy: isLegacy(segment) }, record, this.context);
     this.segments.set(segmentId, driver);
     this.waiting.set(segmentId, segment);
@@ -302,7 +365,7 @@ class TopicReplicator implements Replicator {
     if (layout !== undefined) driver.dispatch({ type: 'layout', layout });
     if (this.isPaused) driver.dispatch({ type: 'pause' });
     if (this.stopping.signal.aborted) driver.dispatch({ type: 'stop' });
-    this.run(segmentId, this.attend(segmentId, driver));
+    return driver;
   }
 
   private async attend(segmentId: number, driver: SegmentDriver): Promise<void> {
@@ -319,7 +382,7 @@ class TopicReplicator implements Replicator {
     const layout = this.sourceLayout.value;
     if (layout === undefined || this.stopping.signal.aborted) return;
     // A parent that is not in the layout any more was pruned, and only drained segments are.
-    const isDrained = (parent: number) => this.segments.get(parent)?.isDrained === true || !layout.segments.has(parent);
+    const isDrained = (parent: number) => this.hasDrained(parent) === true || !layout.segments.has(parent);
     for (const [segmentId, { parentIds }] of this.waiting) {
       if (!parentIds.every(isDrained)) continue;
       this.waiting.delete(segmentId);
@@ -328,8 +391,28 @@ class TopicReplicator implements Replicator {
     }
   }
 
+  /** What other processes have drained may open gates here. */
+  private async followDrains(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.clock.sleep(this.options.drainDelayMs ?? 1_000, signal);
+      try {
+        for (const [segmentId, record] of await this.ports.cursors.load()) this.records.set(segmentId, record);
+      } catch {
+        // Gates stay shut while it is not known what has drained.
+        continue;
+      }
+      this.openGates();
+    }
+  }
+
   /** What the source has pruned needs no cursor any more. */
   private async forgetPruned(layout: Layout): Promise<void> {
+    for (const id of this.unclaimed) {
+      if (layout.segments.has(id)) continue;
+      this.unclaimed.delete(id);
+      this.sharing.get(id)?.abort();
+      this.sharing.delete(id);
+    }
     const gone = [...this.records.keys()].filter(
       (id) => !layout.segments.has(id) && this.records.get(id)?.drained === true,
     );
@@ -388,4 +471,10 @@ class TopicReplicator implements Replicator {
       .finally(() => this.tasks.delete(guarded));
     this.tasks.add(guarded);
   }
+}
+
+/** What is known of a segment that another process has. */
+function unclaimedStatus(segmentId: number): SegmentStatus {
+  const nothing = { unsettledEntries: 0, unsettledBytes: 0, spanEntries: 0, lanes: [] };
+  return { segmentId, state: 'waiting', waitingFor: { for: 'claim' }, ...nothing };
 }

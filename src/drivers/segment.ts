@@ -139,6 +139,11 @@ export class SegmentDriver {
     this.context.slowPath?.forget(this.key);
   }
 
+  /** Ends at once: what is in flight is left as it is, and nothing is written. */
+  abandon(): void {
+    this.finish('stopped');
+  }
+
   /** Begins: all parents are drained. */
   async start(): Promise<void> {
     const { source } = this.context;
@@ -173,6 +178,7 @@ export class SegmentDriver {
 
   /** Tells the machine what happened, and does what it asks for, until nothing is left to tell. */
   dispatch(event: SegmentEvent): void {
+    if (this.ending.signal.aborted) return;
     this.events.push(event);
     if (this.isStepping) return;
     this.isStepping = true;

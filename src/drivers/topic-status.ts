@@ -83,6 +83,8 @@ function text({ ledgerId, entryId }: SourcePosition): string {
 
 function inWords(wait: SegmentWait): string {
   switch (wait.for) {
+    case 'claim':
+      return 'its turn: another process has it';
     case 'parents':
       return 'its parents to drain';
     case 'layout':

@@ -191,6 +191,8 @@ export type SegmentNotice =
 
 /** What a segment is waiting for: one thing, the first that stands in the way. */
 export type SegmentWait =
+  /** Another process replicates it, or none does yet. */
+  | { readonly for: 'claim' }
   | { readonly for: 'parents' }
   | { readonly for: 'layout' }
   /** The entries behind the last one. */

@@ -649,6 +649,7 @@ export class Process {
 function isOutstanding(wait: SegmentWait, outstanding: readonly string[], { topic }: SegmentStage): boolean {
   const has = (...starts: string[]) => outstanding.some((one) => starts.some((start) => one.startsWith(start)));
   switch (wait.for) {
+    case 'claim':
     case 'parents':
     case 'layout':
     case 'operator':
