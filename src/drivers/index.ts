@@ -1,4 +1,11 @@
 export { systemClock } from './clock.js';
+export type { ConnectAdmin } from './cluster-admin.js';
+export {
+  type CreationFanOutOptions,
+  type CreationFanOutPorts,
+  creationFanOut,
+  type FanOutResult,
+} from './creation-fan-out.js';
 export { batchExchanges, createExchangeHandler } from './exchange.js';
 export {
   createLayoutController,
@@ -16,6 +23,20 @@ export {
   type ObservedReplication,
   observeReplication,
 } from './metrics.js';
+export {
+  type ProducerPermit,
+  type ProvisionedReplicator,
+  type ProvisionedRun,
+  provisionedRemote,
+} from './provisioned-run.js';
+export {
+  createProvisioner,
+  type Provisioner,
+  type ProvisionerEvent,
+  type ProvisionerOptions,
+  type ProvisionerPorts,
+  type ProvisionerStatus,
+} from './provisioner.js';
 export { RemoteRate } from './remote-rate.js';
 export {
   createReplicator,

@@ -203,7 +203,9 @@ class TopicReplicator implements Replicator {
   status(): ReplicatorStatus {
     const layout = this.sourceLayout.value;
     const own = Array.from(this.segments.values(), (driver) => driver.status());
-    const segments = [...own, ...Array.from(this.unclaimed, unclaimedStatus)].sort((a, b) => a.segmentId - b.segmentId);
+    const segments = [...own, ...Array.from(this.unclaimed, (id) => unclaimedStatus(id, this.hasDrained(id)))].sort(
+      (a, b) => a.segmentId - b.segmentId,
+    );
     return {
       remote: this.ports.remote.cluster,
       state: this.stopping.signal.aborted ? 'stopped' : !this.isStarted ? 'idle' : this.isPaused ? 'paused' : 'running',
@@ -311,7 +313,6 @@ class TopicReplicator implements Replicator {
       });
       return this.run(segmentId, this.attend(segmentId, driver));
     }
-    if (stored?.drained === true) return;
     this.unclaimed.add(segmentId);
     const { signal } = this.share(segmentId);
     const shared = shareSegment(segment, this.claims, signal).catch((error: unknown) => {
@@ -474,7 +475,8 @@ class TopicReplicator implements Replicator {
 }
 
 /** What is known of a segment that another process has. */
-function unclaimedStatus(segmentId: number): SegmentStatus {
+function unclaimedStatus(segmentId: number, hasDrained: boolean | undefined): SegmentStatus {
   const nothing = { unsettledEntries: 0, unsettledBytes: 0, spanEntries: 0, lanes: [] };
+  if (hasDrained === true) return { segmentId, state: 'drained', waitingFor: { for: 'nothing' }, ...nothing };
   return { segmentId, state: 'waiting', waitingFor: { for: 'claim' }, ...nothing };
 }

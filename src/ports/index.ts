@@ -27,3 +27,11 @@ export type {
   OperationResult,
   PlanningSegmentHost,
 } from './segment-host.js';
+export type {
+  CreationResult,
+  ListedSegment,
+  TopicAdmin,
+  TopicCreations,
+  TopicLookUps,
+  TopicName,
+} from './topic-admin.js';
