@@ -167,7 +167,7 @@ function readDirection(reader: Reader): readonly [string, string] {
 }
 
 function checkMeaning({ clusters, directions, topics, namespaces, stateNamespace }: Config, faults: string[]): void {
-  if (clusters.size < 2) faults.push(`clusters: ${clusters.size} named, at least 2 are needed`);
+  if (clusters.size !== 2) faults.push(`clusters: ${clusters.size} named, and it takes two`);
   for (const [from, to] of directions) {
     for (const name of [from, to]) {
       if (!clusters.has(name)) faults.push(`directions: ${name} is not among the clusters`);

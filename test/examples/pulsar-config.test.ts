@@ -56,9 +56,9 @@ describe('a fault is named with its place, its value and the rule', () => {
     [
       'nothing at all',
       undefined,
-      ['clusters: 0 named, at least 2 are needed', 'topics, namespaces: nothing to replicate is named'],
+      ['clusters: 0 named, and it takes two', 'topics, namespaces: nothing to replicate is named'],
     ],
-    ['one cluster', { ...least, clusters: { a } }, ['clusters: 1 named, at least 2 are needed']],
+    ['one cluster', { ...least, clusters: { a } }, ['clusters: 1 named, and it takes two']],
     [
       'a wrong URL',
       { ...least, clusters: { a: { ...a, serviceUrls: ['127.0.0.1:6650'] }, b } },

@@ -1,0 +1,74 @@
+/** Two real clusters with Pulsar's own clients, shared by the scenarios of a file; each has a topic of its own. */
+import { PulsarAdmin } from '../../src/adapters/pulsar/index.js';
+import { type Broker, type BrokerOptions, type Brokers, startBrokers } from './brokers.js';
+import { JavaClients, type JavaCluster } from './java-client.js';
+import { ReplicatorProcess } from './replicator.js';
+
+export interface Side {
+  readonly broker: Broker;
+  readonly admin: PulsarAdmin;
+  readonly java: JavaCluster;
+}
+
+export class Stage {
+  private readonly replicators: ReplicatorProcess[] = [];
+
+  private constructor(
+    private readonly brokers: Brokers,
+    readonly java: JavaClients,
+    readonly a: Side,
+    readonly b: Side,
+  ) {}
+
+  static async open(options: BrokerOptions = {}): Promise<Stage> {
+    const brokers = await startBrokers(2, options);
+    const java = await JavaClients.start();
+    const [a, b] = await Promise.all(
+      brokers.all.map(async (broker) => ({
+        broker,
+        admin: new PulsarAdmin({ urls: [broker.adminUrl] }),
+        java: await java.open(broker),
+      })),
+    );
+    if (a === undefined || b === undefined) throw new Error('two brokers were started');
+    return new Stage(brokers, java, a, b);
+  }
+
+  /** Makes a topic on both clusters, `tenant/namespace/name`. */
+  async topic(name: string, segments = 2, namespace = 'public/default'): Promise<string> {
+    const topic = `${namespace}/${name}-${Date.now().toString(36)}`;
+    for (const { admin } of [this.a, this.b]) expectOk(await admin.createScalable(topic, segments));
+    return topic;
+  }
+
+  /** A replicator process for a topic, ended with the stage at the latest. */
+  async replicate(
+    topic: string,
+    more: Readonly<Record<string, unknown>> = {},
+    name = 'one',
+  ): Promise<ReplicatorProcess> {
+    const clusters = [this.a.broker, this.b.broker];
+    const replicator = await ReplicatorProcess.start({ clusters, topics: [topic], name, more });
+    this.replicators.push(replicator);
+    return replicator;
+  }
+
+  /** Ends what the last scenario has started. */
+  async clear(): Promise<void> {
+    await Promise.all(this.replicators.splice(0).map((replicator) => replicator.stop()));
+  }
+
+  async close(): Promise<void> {
+    await this.clear();
+    await this.java.stop();
+    await this.brokers.stop();
+  }
+}
+
+/** The value of a call that must succeed. */
+export function expectOk<T>(
+  result: { readonly type: 'ok'; readonly value: T } | { readonly type: string; readonly reason?: string },
+): T {
+  if (result.type !== 'ok') throw new Error(`${result.type}: ${'reason' in result ? result.reason : ''}`);
+  return (result as { readonly value: T }).value;
+}

@@ -1,0 +1,21 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const src = fileURLToPath(new URL('./src', import.meta.url));
+
+/** Tests on real brokers, which `npm test` does without. */
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^isthmus$/, replacement: `${src}/index.ts` },
+      { find: /^isthmus\/(drivers|testing|adapters\/[^/]+)$/, replacement: `${src}/$1/index.ts` },
+    ],
+  },
+  test: {
+    include: ['test/pulsar/**/*.pulsar.test.ts'],
+    // Brokers and tests share the machine, and a broker takes its time.
+    fileParallelism: false,
+    testTimeout: 120_000,
+    hookTimeout: 300_000,
+  },
+});
