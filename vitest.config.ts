@@ -14,6 +14,8 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
+    // On real brokers: vitest.pulsar.config.ts.
+    exclude: ['**/*.pulsar.test.ts', '**/node_modules/**'],
     // A property that shrinks, or a real file on a slow disk, may take its time; a test that hangs must still end.
     testTimeout: 30_000,
     hookTimeout: 30_000,

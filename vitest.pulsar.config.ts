@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
+const countsFile = process.env.ISTHMUS_TEST_JSON;
 const src = fileURLToPath(new URL('./src', import.meta.url));
 
 /** Tests on real brokers, which `npm test` does without. */
@@ -15,6 +16,8 @@ export default defineConfig({
     include: ['test/pulsar/**/*.pulsar.test.ts'],
     // Brokers and tests share the machine, and a broker takes its time.
     fileParallelism: false,
+    reporters: countsFile ? ['default', 'json'] : ['default'],
+    ...(countsFile ? { outputFile: { json: countsFile } } : {}),
     testTimeout: 120_000,
     hookTimeout: 300_000,
   },

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { isCaughtUp, isConverged, type ReplicatorProcess } from './replicator.js';
-import { expectOk, type Side, Stage } from './stage.js';
+import { CHECK, expectOk, type Side, Stage } from './stage.js';
 
 let stage: Stage;
 beforeAll(async () => {
@@ -39,7 +39,7 @@ async function write(side: Side, topic: string, load: Load): Promise<string> {
 /** Reads all that is on a side with Pulsar's own consumer, which keeps the order of keys. */
 async function read(side: Side, topic: string, count: number): Promise<string> {
   const tally = `read-${topic}-${side.broker.name}-${Math.random()}`;
-  const consumer = await side.java.streamConsumer(`topic://${topic}`, 'check');
+  const consumer = await side.java.streamConsumer(`topic://${topic}`, CHECK);
   await consumer.read({ count, quietMs: 3 * QUIET_MS, tally });
   // What is there twice comes behind what is awaited.
   await consumer.read({ quietMs: QUIET_MS, tally });
@@ -159,7 +159,9 @@ it('two processes share the segments; one is killed, and the other has all withi
   await expectEqual(topic, [tally], 3_000);
 });
 
-it('the leader hangs for a minute: another leads, and when it wakes it does no harm', async () => {
+it('the leader hangs for a minute: another leads, and when it wakes it does no harm', {
+  timeout: 240_000,
+}, async () => {
   const topic = await stage.topic('hanging');
   const one = await stage.replicate(topic, FORTH, 'one');
   const leads = (status: Awaited<ReturnType<typeof one.status>>) =>

@@ -4,6 +4,9 @@ import { type Broker, type BrokerOptions, type Brokers, startBrokers } from './b
 import { JavaClients, type JavaCluster } from './java-client.js';
 import { ReplicatorProcess } from './replicator.js';
 
+/** The subscription of the consumer that compares. */
+export const CHECK = 'check';
+
 export interface Side {
   readonly broker: Broker;
   readonly admin: PulsarAdmin;
@@ -37,7 +40,11 @@ export class Stage {
   /** Makes a topic on both clusters, `tenant/namespace/name`. */
   async topic(name: string, segments = 2, namespace = 'public/default'): Promise<string> {
     const topic = `${namespace}/${name}-${Date.now().toString(36)}`;
-    for (const { admin } of [this.a, this.b]) expectOk(await admin.createScalable(topic, segments));
+    for (const { admin, java } of [this.a, this.b]) {
+      expectOk(await admin.createScalable(topic, segments));
+      // What no subscription waits for is trimmed when a ledger ends, as at a restart.
+      await (await java.streamConsumer(`topic://${topic}`, CHECK)).close();
+    }
     return topic;
   }
 
