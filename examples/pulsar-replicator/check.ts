@@ -26,9 +26,8 @@ export async function check(config: Config, clusters: ReadonlyMap<string, Cluste
   const reached = await Promise.all([...clusters.values()].map((cluster) => checkCluster(cluster, config, report)));
   if (reached.includes(false)) return findings;
   for (const topic of config.topics) await checkTopic(topic, config, clusters, report);
-  const namespaces = new Set([...config.namespaces, ...config.topics.map(namespaceOf)]);
   for (const cluster of clusters.values()) {
-    for (const namespace of namespaces) await checkNamespace(cluster, namespace, config, report);
+    for (const namespace of namespacesOf(config)) await checkNamespace(cluster, namespace, config, report);
   }
   return findings;
 }
@@ -53,42 +52,45 @@ async function checkCluster(cluster: Cluster, config: Config, report: Report): P
   }
   if (session.type === 'refused' && session.code !== TOPIC_NOT_FOUND && session.code !== METADATA_ERROR) {
     if (session.code !== NOT_ALLOWED) {
-      fault(`cluster ${name}`, session.message, 'give this role produce and consume, or name another token');
+      const remedy = session.code === NOT_AUTHENTICATED ? VALID_TOKEN : 'see the cluster';
+      fault(`cluster ${name}`, session.message, remedy);
       return false;
     }
   }
-  const [namespace = ''] = [...config.namespaces, ...config.topics.map(namespaceOf)];
-  const listed = await admin.scalableTopics(namespace);
-  if (listed.type === 'unavailable') {
-    fault(
-      `cluster ${name}`,
-      `${settings.adminUrls.join(', ')}: ${listed.reason}`,
-      'put the cluster’s web service URL into adminUrls',
-    );
-    return false;
-  }
-  if (listed.type === 'unauthorized') {
-    fault(
-      `cluster ${name}`,
-      `the admin REST refuses this role: ${listed.reason}`,
-      'name a token of a role with produce and consume on the namespace',
-    );
-    return false;
-  }
-  if (listed.type === 'notFound') {
-    fault(`cluster ${name}`, `namespace ${namespace} does not exist`, 'create it, or correct its name');
-    return false;
+  for (const namespace of namespacesOf(config)) {
+    const listed = await admin.persistentTopics(namespace);
+    if (listed.type === 'unavailable') {
+      fault(
+        `cluster ${name}`,
+        `${settings.adminUrls.join(', ')}: ${listed.reason}`,
+        'put the cluster’s web service URL into adminUrls',
+      );
+      return false;
+    }
+    if (listed.type === 'notFound') {
+      fault(`cluster ${name}`, `namespace ${namespace} does not exist`, 'create it, or correct its name');
+      return false;
+    }
+    // Topics that are named are looked at one by one: rights to them alone are enough.
+    if (listed.type === 'unauthorized' && config.namespaces.includes(namespace)) {
+      fault(`cluster ${name}`, `the admin REST refuses this role: ${listed.reason}`, RIGHTS);
+      return false;
+    }
   }
   await checkState(cluster, report);
   return true;
 }
 
 const METADATA_ERROR = 1;
+const NOT_AUTHENTICATED = 3;
 const NOT_ALLOWED = 4;
 const TOPIC_NOT_FOUND = 11;
 
+const VALID_TOKEN = 'name a valid token in the configuration';
+const RIGHTS = 'name a token of a role with produce and consume on the namespace';
+
 function remedyOf(reason: string): string {
-  if (/authenticat|token/i.test(reason)) return 'name a valid token in the configuration';
+  if (/authenticat|token/i.test(reason)) return VALID_TOKEN;
   if (/certificate|self.signed|altname|issuer/i.test(reason))
     return 'name the authority of the broker’s certificate in caFile';
   return 'put the address of a broker that runs into serviceUrls';
@@ -125,9 +127,10 @@ async function checkTopic(
     const where = `topic ${topic} on cluster ${cluster.name}`;
     const found = await cluster.admin.scalableLayout(topic);
     if (found.type === 'ok') layouts.push({ cluster, layout: found.value });
-    else if (found.type !== 'notFound')
-      report({ severity: 'fault', where, what: found.reason, remedy: 'see the cluster' });
-    else await explainMissing(cluster, topic, where, report);
+    else if (found.type !== 'notFound') {
+      const remedy = found.type === 'unauthorized' ? RIGHTS : 'see the cluster';
+      report({ severity: 'fault', where, what: found.reason, remedy });
+    } else await explainMissing(cluster, topic, where, report);
     if (found.type === 'ok' && config.convergeLayouts) await checkLayoutRights(cluster, topic, where, report);
   }
   const [a, b] = layouts;
@@ -257,6 +260,10 @@ function* adviceOn(limits: NamespaceLimits, { subscriptionPrefix }: Config): Ite
 
 function isSet(limit: number | 'unknown'): boolean {
   return limit !== 'unknown' && limit > 0;
+}
+
+function namespacesOf({ namespaces, topics }: Config): ReadonlySet<string> {
+  return new Set([...namespaces, ...topics.map(namespaceOf)]);
 }
 
 function namespaceOf(topic: string): string {

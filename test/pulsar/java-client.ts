@@ -211,11 +211,12 @@ export class JavaClients {
     cluster: Cluster,
     { role, transactionTimeoutMs }: { readonly role?: string; readonly transactionTimeoutMs?: number } = {},
   ): Promise<JavaCluster> {
-    const { name, serviceUrl, secure } = cluster;
+    const { name: client, secure } = cluster;
     const token = role === undefined ? undefined : secure?.token(role);
-    const call = { client: name, serviceUrl, token, caFile: secure?.caFile, transactionTimeoutMs };
-    await this.call('open', call);
-    return new JavaCluster(this, name);
+    // Not by TLS: stream consumers of 5.0.1 connect to the plain address of the controller, whatever they are told.
+    const serviceUrl = secure?.plainServiceUrl ?? cluster.serviceUrl;
+    await this.call('open', { client, serviceUrl, token, transactionTimeoutMs });
+    return new JavaCluster(this, client);
   }
 
   /**

@@ -138,7 +138,6 @@ describe('layouts of a cluster', () => {
     await admin.split(topic, 0);
     await until(async () => (await layouts.load()).epoch === 1);
     expect(await admin.deleteScalable(topic)).toMatchObject({ type: 'ok' });
-    await sleep(1_000);
     expect(await admin.createScalable(topic, 3)).toMatchObject({ type: 'ok' });
     await until(async () => (await layouts.load()).active.length === 3);
   });

@@ -134,7 +134,20 @@ describe('a layout session', () => {
     await loading;
   });
 
-  it('of a topic that was deleted and created again begins anew', async () => {
+  it('goes on when a topic is deleted and created again, from its first epoch', async () => {
+    const sessions = new Sessions(FIRST);
+    const epochs = following(layoutsOf(sessions));
+    await until(() => epochs.length === 1);
+    sessions.tell(createLayout({ segments: 3, nowMs: NOW.nowMs + 1 }));
+    await until(() => epochs.length === 2);
+    sessions.tell(SPLIT);
+    await until(() => epochs.length === 3);
+    sessions.tell(createLayout({ segments: 1, nowMs: NOW.nowMs + 2 }));
+    await until(() => epochs.length === 4);
+    expect(epochs).toEqual([0, 0, 1, 0]);
+  });
+
+  it('that ends with the topic begins anew with another of its name', async () => {
     const sessions = new Sessions(SPLIT);
     const clock = new HandClock();
     const layouts = layoutsOf(sessions, clock);

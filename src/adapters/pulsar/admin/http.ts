@@ -180,7 +180,11 @@ function reasonOf(text: string): string {
   let said = text;
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && 'reason' in value) said = String(value.reason);
+    if (typeof value === 'object' && value !== null) {
+      // The second is how the web server in front says it, where a credential is missing.
+      if ('reason' in value) said = String(value.reason);
+      else if ('message' in value) said = String(value.message);
+    }
   } catch {
     said = text.replace(/<style[\s\S]*?<\/style>|<[^>]*>/g, ' ');
   }

@@ -67,11 +67,11 @@ export class PulsarLayouts implements LayoutReader {
 
   async *watch(signal: AbortSignal): AsyncIterable<Layout> {
     this.follow();
-    let told: number | undefined;
+    let told: Layout | undefined;
     while (!signal.aborted && !this.closing.signal.aborted) {
       const { current } = this;
-      if (current !== undefined && current.epoch !== told) {
-        told = current.epoch;
+      if (current !== undefined && current !== told) {
+        told = current;
         yield current;
         continue;
       }
@@ -81,8 +81,10 @@ export class PulsarLayouts implements LayoutReader {
 
   /** A layout that was read in another way, such as after an operation. Returns the newest that is known. */
   take(epoch: number, segments: Iterable<Segment>): Layout {
-    if (this.current !== undefined && epoch <= this.current.epoch) return this.current;
-    this.current = layoutOf(epoch, segments);
+    const told = [...segments];
+    const { current } = this;
+    if (current !== undefined && epoch <= current.epoch && !isOfAnother(current, told)) return current;
+    this.current = layoutOf(epoch, told);
     this.changes.wake();
     return this.current;
   }
@@ -160,6 +162,15 @@ export class PulsarLayouts implements LayoutReader {
     await this.changes.changed(limit.signal).catch(() => undefined);
     stopTimer();
   }
+}
+
+/**
+ * True for segments, told under no higher epoch, of a topic that was deleted and created again: epochs begin anew there,
+ * and the session goes on. An older layout of the same topic has no segment that is younger than all of the newer one.
+ */
+function isOfAnother(current: Layout, told: readonly Segment[]): boolean {
+  const youngest = Math.max(...Array.from(current.segments.values(), ({ createdAtMs }) => createdAtMs));
+  return told.some(({ createdAtMs }) => createdAtMs > youngest);
 }
 
 /** A layout from what a cluster tells of it; ids are never reused, and the newest segment is never pruned before its successors are there. */

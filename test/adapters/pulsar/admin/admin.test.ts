@@ -182,6 +182,7 @@ describe('answers', () => {
 describe('failures', () => {
   it.each<[number, unknown, string, string]>([
     [401, UNAUTHORIZED, 'unauthorized', 'Error 401 Authentication required'],
+    [401, '{\n"status":"401",\n"message":"Authentication required"\n}', 'unauthorized', 'Authentication required'],
     [403, { reason: 'Unauthorized to validate' }, 'unauthorized', 'Unauthorized to validate'],
     [404, { reason: 'Scalable topic not found: topic://t/n/x' }, 'notFound', 'Scalable topic not found: topic://t/n/x'],
     [409, { reason: 'Scalable topic already exists' }, 'conflict', 'Scalable topic already exists'],

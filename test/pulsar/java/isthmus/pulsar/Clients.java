@@ -10,7 +10,6 @@ import org.apache.pulsar.client.api.v5.PulsarClientException;
 import org.apache.pulsar.client.api.v5.Transaction;
 import org.apache.pulsar.client.api.v5.auth.AuthenticationFactory;
 import org.apache.pulsar.client.api.v5.config.TransactionPolicy;
-import org.apache.pulsar.tls.TlsPolicy;
 
 /** The clients, one of each kind for every cluster that the caller names, and the transactions that they have begun. */
 final class Clients {
@@ -26,9 +25,6 @@ final class Clients {
             if (access.has("token")) {
                 builder.authentication(AuthenticationFactory.token(access.text("token")));
             }
-            if (access.has("caFile")) {
-                builder.tlsPolicy(TlsPolicy.pem(access.text("caFile"), null, null));
-            }
             if (access.has("transactionTimeoutMs")) {
                 Duration timeout = Duration.ofMillis(access.number("transactionTimeoutMs"));
                 builder.transactionPolicy(TransactionPolicy.builder().timeout(timeout).build());
@@ -43,9 +39,6 @@ final class Clients {
                 if (access.has("token")) {
                     String token = access.text("token");
                     builder.authentication(org.apache.pulsar.client.api.AuthenticationFactory.token(token));
-                }
-                if (access.has("caFile")) {
-                    builder.tlsTrustCertsFilePath(access.text("caFile"));
                 }
                 classic = builder.build();
             }

@@ -72,10 +72,13 @@ public final class Main {
             }
             answer.set("result", JSON.valueToTree(command.run(new Args(call))));
         } catch (Throwable thrown) {
-            boolean wrapped = thrown instanceof CompletionException && thrown.getCause() != null;
-            Throwable cause = wrapped ? thrown.getCause() : thrown;
+            Throwable cause = thrown;
+            // Futures wrap what has happened, and some exceptions of the client have nothing to say themselves.
+            while (cause.getCause() != null && (cause instanceof CompletionException || cause.getMessage() == null)) {
+                cause = cause.getCause();
+            }
             answer.put("error", String.valueOf(cause.getMessage())).put("type", cause.getClass().getSimpleName());
-            cause.printStackTrace();
+            thrown.printStackTrace();
         }
         synchronized (answers) {
             answers.println(answer);
