@@ -38,7 +38,8 @@ describe('many cursors', () => {
     for (let n = 0; n < 6; n++) {
       world.link(`child${n}`, { lanes: 2 });
       world.attach(`c${n}`, `child${n}`, 0, manyRecords(20));
-      for (let at = 0; at < 100; at++) world.at(n * 900 + at * 7_000, () => world.link(`child${n}`, { paused: at % 2 === 0 }));
+      for (let at = 0; at < 100; at++)
+        world.at(n * 900 + at * 7_000, () => world.link(`child${n}`, { paused: at % 2 === 0 }));
     }
     world.run(200_000);
     out = 0;
