@@ -326,6 +326,7 @@ export {
   phaseOf,
   policyFromConfig,
   provisioningMarkdown,
+  REMOTE_KINDS,
   type Reasoning,
   type RemoteKind,
   type ReplicationScope,

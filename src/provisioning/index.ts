@@ -7,6 +7,7 @@ export {
   type ProvisioningCell,
   type ProvisioningInput,
   type ProvisioningPhase,
+  REMOTE_KINDS,
   type RemoteKind,
 } from './cells.js';
 export type { ProvisioningCounters } from './counters.js';

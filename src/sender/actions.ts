@@ -183,6 +183,7 @@ class Acting {
     this.cursor.clearStall();
   }
 
+  /** The record goes alone from here on; the plan behind it stays as it is however often it is tried, so no tail of single records grows. */
   private block(state: StalledState): void {
     const { lane } = this;
     const offset = lane.front?.record.offset ?? 0;

@@ -82,7 +82,10 @@ export interface ConsumerSettings {
 export interface ReadSettings {
   /** Ends when there are so many. */
   readonly count?: number;
-  /** Ends when nothing has come for so long; default 5,000. */
+  /**
+   * Ends when nothing has come for so long; default 5,000, and 60,000 with `count`: a stream consumer is silent for
+   * seconds at each sealed segment that it has to get past.
+   */
   readonly quietMs?: number;
   /** Where what is read is noted down; then `messages` is empty unless `show` is true. */
   readonly tally?: string;
@@ -367,7 +370,8 @@ export class JavaConsumer {
   ) {}
 
   read(settings: ReadSettings = {}): Promise<Read> {
-    const call = { ...settings, consumer: this.handle, ignoredProperties: IGNORED_PROPERTIES };
+    const quietMs = settings.count === undefined ? 5_000 : 60_000;
+    const call = { quietMs, ...settings, consumer: this.handle, ignoredProperties: IGNORED_PROPERTIES };
     return this.clients.call('read', call);
   }
 

@@ -126,7 +126,9 @@ it('split, rebucket and merge on one side, and on both at once, while both write
   await expectEqual(topic, tallies, 8_000);
 });
 
-it('the replicator is killed 20 times under load: nothing is lost, and nothing is there twice', async () => {
+it('the replicator is killed 20 times under load: nothing is lost, and nothing is there twice', {
+  timeout: 300_000,
+}, async () => {
   const topic = await stage.topic('killed');
   const replicator = await stage.replicate(topic, FORTH);
   const written = write(stage.a, topic, { count: 8_000, seed: 5, ratePerSecond: 200 });

@@ -80,8 +80,16 @@ describe('the running check', () => {
     world.run(95_000);
     expect([world.state('c'), chunks(world).length, reads(world).length]).toEqual([state, 0, 4]);
     Object.assign(world.target().options, good);
+    const read = world.reads.length;
     world.run(31_000, () => world.isDrained);
-    expect([world.isDrained, world.state('c')]).toEqual([true, 'running']);
+    expect([world.isDrained, world.state('c'), read]).toEqual([true, 'running', 1]);
+  });
+
+  it('a stopped link without records reads none', () => {
+    const world = started([]);
+    world.target().options.topicId = '00000000000000bb';
+    world.run(100_000);
+    expect([world.state('c'), world.reads.length]).toEqual(['target_replaced', 1]);
   });
 
   it('a check that errs says nothing against a verdict: the link stays stopped', () => {
@@ -90,7 +98,7 @@ describe('the running check', () => {
     world.run(1_000);
     world.passage = failing(failure(503, 'x'));
     world.run(300_000);
-    expect([world.state('c'), chunks(world).length, reads(world).length]).toEqual(['target_replaced', 0, 10]);
+    expect([world.state('c'), chunks(world).length, reads(world).length]).toEqual(['target_replaced', 0, 11]);
   });
 
   it('a resume that accepts the target goes on at once', () => {
@@ -164,6 +172,30 @@ describe('the running check', () => {
     const world = started(manyRecords(10), failing(failure(401, 'no')));
     world.run(200_000);
     expect([chunks(world).length, reads(world).length, world.state('c')]).toEqual([0, 7, 'auth_failed']);
+  });
+
+  it('a lane that is paused while its check is the probe keeps the probe until the answer is there', () => {
+    const world = started(manyRecords(10), () => ({ landsMs: undefined, outcome: { type: 'tls' } }));
+    world.link('other');
+    world.attach('o', 'other', 1, manyRecords(10));
+    world.run(100);
+    world.passage = () => ({ landsMs: undefined, answersMs: 20_000, outcome: { type: 'failed', timeout: true } });
+    const before = world.sent.length;
+    world.run(60_000, () => world.sent.length > before);
+    for (const child of ['child', 'other']) world.link(child, { paused: true });
+    for (const child of ['child', 'other']) world.link(child, { paused: false });
+    world.run(19_000);
+    expect(world.sent).toHaveLength(before + 1);
+  });
+
+  it('a dial that the guard refuses behind a closed gate is not tried faster than it is told of', () => {
+    const world = started([], () => ({ landsMs: undefined, outcome: { type: 'tls' } }));
+    world.run(100);
+    world.passage = () => ({ landsMs: undefined, outcome: { type: 'refused' } });
+    const before = world.sent.length;
+    world.run(95_000);
+    expect(world.sent.length - before).toBe(4);
+    expect(world.state('c')).toBe('destination_refused');
   });
 
   it('a superseded credential says nothing of the new one', () => {

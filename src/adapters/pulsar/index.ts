@@ -6,6 +6,7 @@
 export {
   type AdminFailure,
   type AdminOptions,
+  type AdminReply,
   type AdminResult,
   type AutoScalePolicy,
   type BacklogQuota,

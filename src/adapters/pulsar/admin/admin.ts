@@ -12,7 +12,8 @@ export type AutoScalePolicy = Readonly<Record<string, number | boolean>>;
 /** Entries not acknowledged, by subscription and segment. */
 export type TopicBacklogs = ReadonlyMap<string, ReadonlyMap<number, number>>;
 
-type Result<T> = Promise<AdminResult<T>>;
+/** How a call ends: never by a rejection, but for wrong arguments and an aborted signal. */
+export type AdminReply<T> = Promise<AdminResult<T>>;
 
 export class PulsarAdmin {
   private readonly http: AdminHttp;
@@ -25,91 +26,91 @@ export class PulsarAdmin {
   // ---- scalable topics, each as `tenant/namespace/name`, with or without `topic://`
 
   /** Creates a topic with equal-width segments, 1..1,024: the broker itself has no limit, and has to be saved from that. */
-  async createScalable(topic: string, segments: number): Result<void> {
+  async createScalable(topic: string, segments: number): AdminReply<void> {
     if (!Number.isInteger(segments) || segments < 1 || segments > 1_024) {
       throw new IsthmusError('invalidArgument', `segments is ${show(segments)}: an integer of 1..1024`);
     }
     return this.done('PUT', `${scalable(topic)}?numInitialSegments=${segments}`, { body: {} });
   }
 
-  async scalableLayout(topic: string, signal?: AbortSignal): Result<Layout> {
+  async scalableLayout(topic: string, signal?: AbortSignal): AdminReply<Layout> {
     const path = scalable(topic);
     return this.read(path, (value) => parseLayout(value), signal);
   }
 
   /** Full names, `topic://...`. */
-  async scalableTopics(namespace: string): Result<readonly string[]> {
+  async scalableTopics(namespace: string): AdminReply<readonly string[]> {
     return this.read(`scalable/${namespacePath(namespace)}`, texts);
   }
 
-  async deleteScalable(topic: string): Result<void> {
+  async deleteScalable(topic: string): AdminReply<void> {
     return this.done('DELETE', scalable(topic));
   }
 
-  async split(topic: string, segmentId: number): Result<void> {
+  async split(topic: string, segmentId: number): AdminReply<void> {
     return this.done('POST', `${scalable(topic)}/split/${segmentId}`);
   }
 
-  async merge(topic: string, leftId: number, rightId: number): Result<void> {
+  async merge(topic: string, leftId: number, rightId: number): AdminReply<void> {
     return this.done('POST', `${scalable(topic)}/merge/${leftId}/${rightId}`);
   }
 
   /** `buckets` equal-width ones, 1..1,024. */
-  async rebucket(topic: string, segmentId: number, buckets: number): Result<void> {
+  async rebucket(topic: string, segmentId: number, buckets: number): AdminReply<void> {
     return this.done('POST', `${scalable(topic)}/rebucket/${segmentId}?bucketCount=${buckets}`);
   }
 
   /** A subscription on the topic, which sealed segments wait for, as those on single segments do not. It may exist. */
-  async putSubscription(topic: string, subscription: string): Result<void> {
+  async putSubscription(topic: string, subscription: string): AdminReply<void> {
     return this.done('PUT', `${scalable(topic)}/subscriptions/${encodeURIComponent(subscription)}?type=QUEUE`, {
       as: 'data',
     });
   }
 
-  async deleteSubscription(topic: string, subscription: string): Result<void> {
+  async deleteSubscription(topic: string, subscription: string): AdminReply<void> {
     return this.done('DELETE', `${scalable(topic)}/subscriptions/${encodeURIComponent(subscription)}`, { as: 'data' });
   }
 
   /** Moves it behind everything that is stored now. */
-  async skipAll(topic: string, subscription: string): Result<void> {
+  async skipAll(topic: string, subscription: string): AdminReply<void> {
     const path = `${scalable(topic)}/subscriptions/${encodeURIComponent(subscription)}/skip-all`;
     return this.done('POST', path, { as: 'data' });
   }
 
-  async backlogs(topic: string, signal?: AbortSignal): Result<TopicBacklogs> {
+  async backlogs(topic: string, signal?: AbortSignal): AdminReply<TopicBacklogs> {
     return this.read(`${scalable(topic)}/stats`, backlogsOf, signal);
   }
 
   /** What is set for this topic; undefined when nothing is. */
-  async autoScalePolicy(topic: string): Result<AutoScalePolicy | undefined> {
+  async autoScalePolicy(topic: string): AdminReply<AutoScalePolicy | undefined> {
     return this.read(`${scalable(topic)}/autoScalePolicy`, policyOf, undefined, 'layout');
   }
 
-  async setAutoScalePolicy(topic: string, policy: AutoScalePolicy): Result<void> {
+  async setAutoScalePolicy(topic: string, policy: AutoScalePolicy): AdminReply<void> {
     return this.done('POST', `${scalable(topic)}/autoScalePolicy`, { body: policy });
   }
 
   // ---- namespaces, each as `tenant/namespace`
 
-  async namespaces(tenant: string): Result<readonly string[]> {
+  async namespaces(tenant: string): AdminReply<readonly string[]> {
     return this.read(`namespaces/${encodeURIComponent(tenant)}`, texts, undefined, 'layout');
   }
 
-  async createNamespace(namespace: string): Result<void> {
+  async createNamespace(namespace: string): AdminReply<void> {
     return this.done('PUT', `namespaces/${namespacePath(namespace)}`);
   }
 
   /** All that is set in a namespace, by the names of the stored record. Needs a tenant admin. */
-  async namespacePolicies(namespace: string): Result<Readonly<Record<string, unknown>>> {
+  async namespacePolicies(namespace: string): AdminReply<Readonly<Record<string, unknown>>> {
     return this.read(`namespaces/${namespacePath(namespace)}`, objectOf, undefined, 'layout');
   }
 
   /** One policy as it is set; undefined when it is not. The names are those of the REST paths, as in `messageTTL`. */
-  async namespacePolicy(namespace: string, policy: string): Result<unknown> {
+  async namespacePolicy(namespace: string, policy: string): AdminReply<unknown> {
     return this.read(`namespaces/${namespacePath(namespace)}/${policy}`, (value) => value, undefined, 'layout');
   }
 
-  async setNamespacePolicy(namespace: string, policy: string, value: unknown): Result<void> {
+  async setNamespacePolicy(namespace: string, policy: string, value: unknown): AdminReply<void> {
     // Setting a number is a POST of it for some policies, a PUT for others.
     const method = policy === 'compactionThreshold' ? 'PUT' : 'POST';
     return this.done(method, `namespaces/${namespacePath(namespace)}/${policy}`, { body: value });
@@ -118,20 +119,20 @@ export class PulsarAdmin {
   // ---- ordinary topics, each as `persistent://tenant/namespace/name`
 
   /** Those of a namespace, in a way that makes no topic of its own. */
-  async persistentTopics(namespace: string): Result<readonly string[]> {
+  async persistentTopics(namespace: string): AdminReply<readonly string[]> {
     return this.read(`namespaces/${namespacePath(namespace)}/topics?mode=ALL`, texts);
   }
 
-  async createPersistent(topic: string): Result<void> {
+  async createPersistent(topic: string): AdminReply<void> {
     return this.done('PUT', persistent(topic));
   }
 
-  async putPersistentSubscription(topic: string, subscription: string): Result<void> {
+  async putPersistentSubscription(topic: string, subscription: string): AdminReply<void> {
     const path = `${persistent(topic)}/subscription/${encodeURIComponent(subscription)}`;
     return this.done('PUT', path, { as: 'data' });
   }
 
-  async deletePersistentSubscription(topic: string, subscription: string): Result<void> {
+  async deletePersistentSubscription(topic: string, subscription: string): AdminReply<void> {
     const path = `${persistent(topic)}/subscription/${encodeURIComponent(subscription)}?force=true`;
     return this.done('DELETE', path, { as: 'data' });
   }
@@ -139,7 +140,7 @@ export class PulsarAdmin {
   // ---- the broker
 
   /** The configuration of the broker that answers, as texts. Needs a super-user. */
-  async brokerConfiguration(): Result<Readonly<Record<string, unknown>>> {
+  async brokerConfiguration(): AdminReply<Readonly<Record<string, unknown>>> {
     return this.read('brokers/configuration/runtime', objectOf, undefined, 'layout');
   }
 
@@ -147,7 +148,7 @@ export class PulsarAdmin {
     method: 'PUT' | 'POST' | 'DELETE',
     path: string,
     { body, as = 'layout' }: { readonly body?: unknown; readonly as?: 'data' | 'layout' } = {},
-  ): Result<void> {
+  ): AdminReply<void> {
     const result = await this.http.call({ method, path, body, as });
     return result.type === 'ok' ? { type: 'ok', value: undefined } : result;
   }
@@ -157,7 +158,7 @@ export class PulsarAdmin {
     parse: (value: unknown) => T,
     signal?: AbortSignal,
     as: 'data' | 'layout' = 'data',
-  ): Result<T> {
+  ): AdminReply<T> {
     const result = await this.http.call({ method: 'GET', path, as, ...(signal === undefined ? {} : { signal }) });
     if (result.type !== 'ok') return result;
     try {
