@@ -12,6 +12,8 @@ import { metricsText, type StatusDocument, statusDocument } from './status/index
 import { ReplicatedTopic, type Shared } from './topic.js';
 
 const WATCH_RETRY_MS = 5_000;
+const LOCK_TRIES = 5;
+const LOCK_RETRY_MS = 1_000;
 
 export class Program {
   private readonly topics = new Map<string, ReplicatedTopic>();
@@ -64,10 +66,19 @@ export class Program {
     if (lock.type !== 'ok' && lock.type !== 'conflict' && lock.type !== 'unauthorized') {
       throw new Error(`cluster ${name}: ${lockTopic}: ${lock.reason}`);
     }
-    // Without a subscription it would be deleted when idle, and its terms begin anew.
-    const kept = await admin.putPersistentSubscription(lockTopic, 'keep');
-    if (kept.type !== 'ok' && kept.type !== 'conflict')
-      throw new Error(`cluster ${name}: ${lockTopic}: ${kept.reason}`);
+    await this.keepLock(name, admin, lockTopic);
+  }
+
+  /** Without a subscription the lock would be deleted when idle, and its terms begin anew. */
+  private async keepLock(cluster: string, admin: Cluster['admin'], lockTopic: string): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      const kept = await admin.putPersistentSubscription(lockTopic, 'keep');
+      if (kept.type === 'ok' || kept.type === 'conflict') return;
+      // A broker is busy for a moment while another process, started at the same time, does the same.
+      const mayPass = kept.type === 'refused' || kept.type === 'unavailable';
+      if (!mayPass || tries === LOCK_TRIES) throw new Error(`cluster ${cluster}: ${lockTopic}: ${kept.reason}`);
+      await sleep(LOCK_RETRY_MS, this.stopping.signal);
+    }
   }
 
   private add(name: string): void {
