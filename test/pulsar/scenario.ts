@@ -1,0 +1,133 @@
+/**
+ * Steps that scenarios on real clusters share: writing and reading with Pulsar's own clients, what must be equal on both
+ * sides, and calls of the admin REST that the adapter itself has no use for.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
+import type { Cluster } from './brokers.js';
+import type { RawEntry } from './java-client.js';
+import type { ReplicatorProcess } from './replicator.js';
+import { CHECK, expectOk, type Side, type Stage } from './stage.js';
+
+/** How long nothing may come before a reader has read all. */
+export const QUIET_MS = 4_000;
+/** One direction is enough where nothing else is said. */
+export const FORTH = { directions: [['a', 'b']] } as const;
+
+export interface Load {
+  readonly count: number;
+  readonly seed: number;
+  readonly ratePerSecond?: number;
+  readonly keys?: number;
+  /** Where what was stored is noted down; default `written-<topic>-<cluster>`. */
+  readonly tally?: string;
+}
+
+/** Writes with the Java client, and gives the name of the tally. */
+export async function write(side: Side, topic: string, load: Load): Promise<string> {
+  const { tally = `written-${topic}-${side.broker.name}` } = load;
+  const producer = await side.java.producer(`topic://${topic}`, { compression: load.seed % 2 === 0 ? 'zstd' : 'lz4' });
+  const name = `${side.broker.name}-${load.seed}`;
+  const { stored, failed, error } = await producer.generate({ ...load, name, keyPrefix: side.broker.name, tally });
+  expect({ stored, failed, error }).toEqual({ stored: load.count, failed: 0, error: '' });
+  await producer.close();
+  return tally;
+}
+
+/** Reads all that is on a side with Pulsar's own consumer, which keeps the order of keys. */
+export async function read(side: Side, topic: string, count: number): Promise<string> {
+  const tally = `read-${topic}-${side.broker.name}-${Math.random()}`;
+  const consumer = await side.java.streamConsumer(`topic://${topic}`, CHECK);
+  await consumer.read({ count, tally });
+  // What is there twice comes behind what is awaited.
+  await consumer.read({ quietMs: QUIET_MS, tally });
+  await consumer.close();
+  return tally;
+}
+
+/** Both sides hold the same, all of what was written in its order, and nothing more often than where it was written. */
+export async function expectEqual(
+  stage: Pick<Stage, 'a' | 'b' | 'java'>,
+  topic: string,
+  written: readonly string[],
+  count: number,
+): Promise<void> {
+  const [left, right] = await Promise.all([read(stage.a, topic, count), read(stage.b, topic, count)]);
+  for (const tally of written) {
+    for (const side of [left, right]) {
+      const { missing, orderBreaks, examples } = await stage.java.compare(tally, side);
+      expect({ side, missing, orderBreaks, examples: missing + orderBreaks > 0 ? examples : {} }).toEqual({
+        side,
+        missing: 0,
+        orderBreaks: 0,
+        examples: {},
+      });
+    }
+  }
+  const { missing, extra, orderBreaks, duplicatesLeft, duplicatesRight } = await stage.java.compare(left, right);
+  expect({ missing, extra, orderBreaks }).toEqual({ missing: 0, extra: 0, orderBreaks: 0 });
+  // A producer of 5.0.1 may itself store something twice, when its connection is slow; then it is so on both sides.
+  expect(duplicatesRight).toBe(duplicatesLeft);
+  for (const tally of [...written, left, right]) await stage.java.forget(tally);
+}
+
+/**
+ * Waits until nothing is left to be replicated: by the sources' own statistics, since what a status tells of them may be
+ * seconds old.
+ */
+export async function settle(
+  stage: Pick<Stage, 'a' | 'b'>,
+  topic: string,
+  replicator: ReplicatorProcess,
+  directions: readonly (readonly ['a' | 'b', 'a' | 'b'])[] = FORTH.directions,
+): Promise<void> {
+  const endMs = Date.now() + 120_000;
+  for (const [from, to] of directions) {
+    while (!(await isAcknowledged(stage[from], topic, `isthmus.${to}`))) {
+      if (Date.now() > endMs) throw new Error(`not replicated from ${from} in time:\n${replicator.log.slice(-4_000)}`);
+      await sleep(200);
+    }
+  }
+}
+
+export const BOTH = [
+  ['a', 'b'],
+  ['b', 'a'],
+] as const;
+
+async function isAcknowledged(side: Side, topic: string, subscription: string): Promise<boolean> {
+  const backlogs = expectOk(await side.admin.backlogs(topic)).get(subscription);
+  return backlogs !== undefined && [...backlogs.values()].every((backlog) => backlog === 0);
+}
+
+/** What is stored in the segments of a side, entry by entry, in the order of their ids. */
+export async function stored(side: Side, topic: string): Promise<readonly RawEntry[]> {
+  const entries: RawEntry[] = [];
+  for (const segment of await segmentNames(side, topic)) entries.push(...(await side.java.raw(segment)));
+  return entries;
+}
+
+/** `segment://...`, sealed ones too, in the order of their ids. */
+export async function segmentNames(side: Side, topic: string): Promise<readonly string[]> {
+  const layout = expectOk(await side.admin.scalableLayout(topic));
+  const hex = (hash: number) => hash.toString(16).padStart(4, '0');
+  return Array.from(
+    layout.segments.values(),
+    ({ segmentId, range }) => `segment://${topic}/${hex(range.start)}-${hex(range.end)}-${segmentId}`,
+  );
+}
+
+/** A call of the admin REST, of a secure broker as a super-user; rejects when it is refused. */
+export async function rest(cluster: Cluster, method: string, path: string, body?: unknown): Promise<unknown> {
+  const { adminUrl, secure } = cluster;
+  const headers: Record<string, string> = { 'content-type': 'application/json' };
+  if (secure !== undefined) headers.authorization = `Bearer ${secure.token('admin')}`;
+  const response = await fetch(`${secure?.plainAdminUrl ?? adminUrl}/admin/v2/${path}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 400)}`);
+  return text === '' ? undefined : JSON.parse(text);
+}
