@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isCaughtUp, isConverged, type ReplicatorProcess } from './replicator.js';
-import { expectEqual, FORTH, read, rest, settle, write } from './scenario.js';
+import { expectEqual, FORTH, read, rest, settle, waitFor, write } from './scenario.js';
 import { expectOk, type Side, Stage } from './stage.js';
 
 let stage: Stage;
@@ -21,14 +21,6 @@ afterAll(() => stage?.close());
 const CHECK_MS = 60_000;
 const UNTIL_CHECKED = { timeout: 5 * CHECK_MS };
 
-async function until(what: string, isSo: () => Promise<boolean>, limitMs = 2.5 * CHECK_MS): Promise<void> {
-  const endMs = Date.now() + limitMs;
-  while (!(await isSo())) {
-    if (Date.now() > endMs) throw new Error(`not within ${limitMs} ms: ${what}`);
-    await sleep(500);
-  }
-}
-
 async function segmentIds(side: Side, topic: string): Promise<readonly number[]> {
   return [...expectOk(await side.admin.scalableLayout(topic)).segments.keys()].sort((x, y) => x - y);
 }
@@ -39,40 +31,47 @@ function segmentsOf(status: Awaited<ReturnType<ReplicatorProcess['status']>>) {
 
 // These wait for the brokers' checks, and do so at the same time; so each process has a name of its own.
 
-it.concurrent(
-  'a sealed segment is kept until it is replicated, and pruned afterwards, on both sides',
-  UNTIL_CHECKED,
-  async () => {
-    const topic = await stage.topic('pruned');
-    const replicator = await stage.replicate(topic, FORTH, 'pruned');
-    await write(stage.a, topic, { count: 200, seed: 1 });
-    await settle(stage, topic, replicator);
-    await replicator.kill();
-    const written = await write(stage.a, topic, { count: 300, seed: 2 });
-    expectOk(await stage.a.admin.split(topic, 0));
-    // The consumer that compares would keep it too, as long as it has not read it.
-    const here = await read(stage.a, topic, 500);
-    expect((await stage.java.tally(here)).count).toBe(500);
-    await sleep(CHECK_MS + 5_000);
-    expect(await segmentIds(stage.a, topic)).toEqual([0, 1, 2, 3]);
-    await replicator.restart();
-    await settle(stage, topic, replicator);
-    const there = await read(stage.b, topic, 500);
-    const none = { missing: 0, extra: 0, orderBreaks: 0 };
-    expect(await stage.java.compare(written, there)).toMatchObject({ right: 500, ...none });
-    for (const side of [stage.a, stage.b]) {
-      await until('what is sealed is pruned', async () => {
-        const { segments, active } = expectOk(await side.admin.scalableLayout(topic));
-        return segments.size === active.length;
-      });
-    }
-    const status = await replicator.until('it knows that', (now) =>
-      segmentsOf(now).every(({ segmentId }) => segmentId > 0),
-    );
-    expect(isConverged(status) && isCaughtUp(status)).toBe(true);
-    await replicator.stop();
-  },
-);
+it.concurrent('a sealed segment is kept until it is replicated, and pruned afterwards', UNTIL_CHECKED, async () => {
+  const topic = await stage.topic('pruned');
+  const replicator = await stage.replicate(topic, FORTH, 'pruned');
+  await write(stage.a, topic, { count: 200, seed: 1 });
+  await settle(stage, topic, replicator);
+  await replicator.kill();
+  const written = await write(stage.a, topic, { count: 300, seed: 2 });
+  expectOk(await stage.a.admin.split(topic, 0));
+  // The consumer that compares would keep it too, as long as it has not read it.
+  const here = await read(stage.a, topic, 500);
+  expect((await stage.java.tally(here)).count).toBe(500);
+  await sleep(CHECK_MS + 5_000);
+  expect(await segmentIds(stage.a, topic)).toEqual([0, 1, 2, 3]);
+  await replicator.restart();
+  await settle(stage, topic, replicator);
+  const there = await read(stage.b, topic, 500);
+  const none = { missing: 0, extra: 0, orderBreaks: 0 };
+  expect(await stage.java.compare(written, there)).toMatchObject({ right: 500, ...none });
+  await waitFor('all that is sealed is pruned', async () => {
+    const { segments, active } = expectOk(await stage.a.admin.scalableLayout(topic));
+    return segments.size === active.length;
+  });
+  await replicator.until(
+    'it knows that',
+    (now) => isConverged(now) && isCaughtUp(now) && segmentsOf(now).every(({ segmentId }) => segmentId > 0),
+  );
+  await replicator.stop();
+});
+
+it.concurrent('on the destination a sealed segment is pruned too: the pin leaves it', UNTIL_CHECKED, async () => {
+  const topic = await stage.topic('left');
+  const replicator = await stage.replicate(topic, FORTH, 'left');
+  const writing = write(stage.a, topic, { count: 1_500, seed: 4, ratePerSecond: 300 });
+  await sleep(2_500);
+  expectOk(await stage.b.admin.split(topic, 0));
+  const written = await writing;
+  await settle(stage, topic, replicator);
+  await expectEqual(stage, topic, [written], 1_500);
+  await waitFor('segment 0 is pruned', async () => !(await segmentIds(stage.b, topic)).includes(0));
+  await replicator.stop();
+});
 
 it.concurrent(
   'an idle topic is not merged by its broker while it is replicated, as another one is',
@@ -95,7 +94,7 @@ it.concurrent(
       }
     }
     for (const side of [stage.a, stage.b]) {
-      await until(
+      await waitFor(
         'the other one is merged',
         async () => expectOk(await side.admin.scalableLayout(free)).active.length === 1,
       );
@@ -118,7 +117,7 @@ it.concurrent(
     await settle(stage, topic, replicator);
     await replicator.kill();
     const lost = await write(stage.a, topic, { count: 300, seed: 2, tally: `lost-${topic}` });
-    await until('it has expired', async () => {
+    await waitFor('it has expired', async () => {
       const backlog = expectOk(await stage.a.admin.backlogs(topic))
         .get('isthmus.b')
         ?.get(0);

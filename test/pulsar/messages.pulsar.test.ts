@@ -5,11 +5,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { SOURCE_POSITION_PROPERTY } from '../../src/entry/index.js';
 import type { ConsumerSettings, JavaCluster, MessageSpec, ProducerSettings, ReadMessage } from './java-client.js';
-import { FORTH, settle, stored, write } from './scenario.js';
+import { FORTH, settle, stored, waitFor, write } from './scenario.js';
 import { makeEncryptionKey } from './secrets.js';
 import { CHECK, type Side, Stage } from './stage.js';
 
@@ -31,14 +30,6 @@ async function send(side: Side, topic: string, settings: ProducerSettings, messa
   const producer = await side.java.producer(`topic://${topic}`, settings);
   await producer.send(messages);
   await producer.close();
-}
-
-async function until(what: string, isSo: () => boolean): Promise<void> {
-  const endMs = Date.now() + 30_000;
-  while (!isSo()) {
-    if (Date.now() > endMs) throw new Error(`not within 30 s: ${what}`);
-    await sleep(100);
-  }
 }
 
 /** The first so many messages of a side, and whatever comes behind them in the time of a second. */
@@ -277,7 +268,7 @@ it('a takeover waits for a transaction that is open on the destination, says so,
   await replicator.kill();
   await write(stage.a, topic, { count: 50, seed: 3 });
   await replicator.restart();
-  await until('it says so', () => /waits.*transaction/.test(replicator.log));
+  await waitFor('it says so', () => /waits.*transaction/.test(replicator.log));
   await transaction.commit();
   await settle(stage, topic, replicator);
   const there = await read(stage.b, topic, 151);

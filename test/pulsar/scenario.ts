@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
+import type { StatusDocument } from '../../examples/pulsar-replicator/status/index.js';
 import type { Cluster } from './brokers.js';
 import type { RawEntry } from './java-client.js';
 import type { ReplicatorProcess } from './replicator.js';
@@ -72,8 +73,8 @@ export async function expectEqual(
 }
 
 /**
- * Waits until nothing is left to be replicated: by the sources' own statistics, since what a status tells of them may be
- * seconds old.
+ * Waits until nothing is left to be replicated: the process has begun with each segment, and the source's own statistics
+ * agree, since what a status tells of them may be seconds old.
  */
 export async function settle(
   stage: Pick<Stage, 'a' | 'b'>,
@@ -81,12 +82,11 @@ export async function settle(
   replicator: ReplicatorProcess,
   directions: readonly (readonly ['a' | 'b', 'a' | 'b'])[] = FORTH.directions,
 ): Promise<void> {
-  const endMs = Date.now() + 120_000;
   for (const [from, to] of directions) {
-    while (!(await isAcknowledged(stage[from], topic, `isthmus.${to}`))) {
-      if (Date.now() > endMs) throw new Error(`not replicated from ${from} in time:\n${replicator.log.slice(-4_000)}`);
-      await sleep(200);
-    }
+    await replicator.until(`everything is read from ${from}`, (status) => isIdle(status, from), 120_000);
+    await waitFor(`everything is acknowledged on ${from}`, () =>
+      isAcknowledged(stage[from], topic, `isthmus.${to}`),
+    ).catch((error: unknown) => Promise.reject(new Error(`${error}\n${replicator.log.slice(-4_000)}`)));
   }
 }
 
@@ -95,9 +95,25 @@ export const BOTH = [
   ['b', 'a'],
 ] as const;
 
+function isIdle({ topics }: StatusDocument, cluster: string): boolean {
+  const segments = topics.flatMap(({ directions }) => directions.filter(({ from }) => from === cluster));
+  const lines = segments.flatMap((direction) => direction.segments);
+  const isDone = ({ state, unsettledEntries }: (typeof lines)[number]) =>
+    state === 'drained' || (state === 'running' && unsettledEntries === 0);
+  return lines.length > 0 && lines.every(isDone);
+}
+
 async function isAcknowledged(side: Side, topic: string, subscription: string): Promise<boolean> {
   const backlogs = expectOk(await side.admin.backlogs(topic)).get(subscription);
   return backlogs !== undefined && [...backlogs.values()].every((backlog) => backlog === 0);
+}
+
+export async function waitFor(what: string, isSo: () => Promise<boolean> | boolean, limitMs = 120_000): Promise<void> {
+  const endMs = Date.now() + limitMs;
+  while (!(await isSo())) {
+    if (Date.now() > endMs) throw new Error(`not within ${limitMs} ms: ${what}`);
+    await sleep(200);
+  }
 }
 
 /** What is stored in the segments of a side, entry by entry, in the order of their ids. */

@@ -2,7 +2,7 @@
  * Replication with TLS, tokens and the least rights that will do: one role that produces and consumes, and for layouts
  * another one that administers the tenant. What is needed besides, the operator has prepared.
  */
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -134,14 +134,14 @@ it('sessions outlive the token that they began with, as the file gets a fresh on
   const replicator = await replicate(topic, { data: 'short' });
   const timer = setInterval(renew, 8_000);
   try {
-    const connections = () => [stage.a, stage.b].map(({ broker }) => connectionsOf(broker));
+    const connections = () => Promise.all([stage.a, stage.b].map(({ broker }) => connectionsOf(broker)));
     const writing = write(stage.a, topic, { count: 3_000, seed: 5, ratePerSecond: 100 });
     await sleep(8_000);
-    const before = connections();
+    const before = await connections();
     expect(Math.min(...before)).toBeGreaterThan(0);
     const written = await writing;
     await settle(stage, topic, replicator);
-    expect(connections()).toEqual(before);
+    expect(await connections()).toEqual(before);
     await expectEqual(stage, topic, [written], 3_000);
   } finally {
     clearInterval(timer);
@@ -149,6 +149,8 @@ it('sessions outlive the token that they began with, as the file gets a fresh on
 });
 
 /** How many connections a broker has taken so far. */
-function connectionsOf(broker: Broker): number {
-  return readFileSync(broker.logFile, 'utf8').match(/New connection/g)?.length ?? 0;
+async function connectionsOf({ secure }: Broker): Promise<number> {
+  const metrics = await (await fetch(`${secure?.plainAdminUrl}/metrics/`)).text();
+  const counts = [...metrics.matchAll(/^pulsar_connection_created_total_count\{.*\} ([\d.]+)$/gm)];
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
 }
