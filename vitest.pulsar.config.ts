@@ -14,8 +14,9 @@ export default defineConfig({
   },
   test: {
     include: ['test/pulsar/**/*.pulsar.test.ts'],
-    // Brokers and tests share the machine, and a broker takes its time.
-    fileParallelism: false,
+    globalSetup: ['test/pulsar/setup.ts'],
+    // They wait more than they work; but brokers and clients share the machine with them.
+    maxWorkers: 3,
     reporters: countsFile ? ['default', 'json'] : ['default'],
     ...(countsFile ? { outputFile: { json: countsFile } } : {}),
     testTimeout: 120_000,

@@ -52,6 +52,8 @@ export interface SecureAccess {
 
 /** A broker that was started here. */
 export interface Broker extends Cluster {
+  /** Of its process; undefined while it does not run. */
+  readonly pid: number | undefined;
   /** Where its output goes, over all restarts. */
   readonly logFile: string;
   /** The last lines of its output. */
@@ -85,12 +87,14 @@ const START_MS = 240_000;
 const STOP_MS = 20_000;
 
 /**
- * The clusters that PULSAR_A, PULSAR_B and so on name, each as `pulsar://host:port,http://host:port`; those that are
- * not named are started here.
+ * The clusters that PULSAR_A, PULSAR_B and so on name, each as `pulsar://host:port,http://host:port`, if they have the
+ * options that are wanted, which PULSAR_OPTIONS lists (`shortChecks,transactions`); the others are started here.
  */
 export async function openClusters(count: number, options: BrokerOptions = {}): Promise<Clusters> {
   const names = clusterNames(count);
-  const running = names.map((name) => runningCluster(name));
+  const present = new Set(process.env.PULSAR_OPTIONS?.split(','));
+  const isFit = Object.keys(options).every((option) => present.has(option));
+  const running = names.map((name) => (isFit ? runningCluster(name) : undefined));
   const missing = names.filter((_, i) => running[i] === undefined);
   const brokers = missing.length === 0 ? undefined : await startNamed(missing, () => options);
   const started = new Map(brokers?.all.map((broker) => [broker.name, broker]));
@@ -233,6 +237,10 @@ class LocalBroker implements Broker {
     // A process of the tests that forgets its brokers still ends, and the watcher then ends them.
     child.unref();
     await this.#untilReady(child);
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
   }
 
   logTail(lines = 40): string {

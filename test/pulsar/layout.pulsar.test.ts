@@ -6,21 +6,21 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PulsarAdmin } from '../../src/adapters/pulsar/admin/index.js';
 import { PulsarLayouts, pulsarHost, stopAutomaticMerges } from '../../src/adapters/pulsar/layout/index.js';
 import { createPulsarClient } from '../../src/adapters/pulsar/protocol/index.js';
-import { type Brokers, type Cluster, startBrokers } from './brokers.js';
+import { type Cluster, type Clusters, openClusters } from './brokers.js';
 import { JavaClients } from './java-client.js';
 
-let brokers: Brokers;
+let clusters: Clusters;
 let cluster: Cluster;
 let admin: PulsarAdmin;
 const ends: (() => unknown)[] = [];
 let made = 0;
 
 beforeAll(async () => {
-  brokers = await startBrokers(1, { shortChecks: true });
-  cluster = brokers.all[0] as Cluster;
+  clusters = await openClusters(1, { shortChecks: true });
+  cluster = clusters.all[0] as Cluster;
   admin = new PulsarAdmin({ urls: [cluster.adminUrl] });
 });
-afterAll(() => brokers?.stop());
+afterAll(() => clusters?.stop());
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });

@@ -4,90 +4,22 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { isCaughtUp, isConverged, type ReplicatorProcess } from './replicator.js';
-import { CHECK, expectOk, type Side, Stage } from './stage.js';
+import { isConverged } from './replicator.js';
+import { BOTH, expectEqual, FORTH, settle, stored, write } from './scenario.js';
+import { expectOk, Stage } from './stage.js';
 
 let stage: Stage;
 beforeAll(async () => {
-  stage = await Stage.open({ shortChecks: true, quickTakeOver: true });
+  stage = await Stage.open({ quickTakeOver: true });
 });
 afterAll(() => stage?.close());
 afterEach(() => stage.clear());
-
-const QUIET_MS = 4_000;
-/** One direction is enough where nothing else is said. */
-const FORTH = { directions: [['a', 'b']] };
-
-interface Load {
-  readonly count: number;
-  readonly seed: number;
-  readonly ratePerSecond?: number;
-  readonly keys?: number;
-}
-
-/** Writes with the Java client; what was stored is noted down under `written-<topic>-<cluster>`. */
-async function write(side: Side, topic: string, load: Load): Promise<string> {
-  const tally = `written-${topic}-${side.broker.name}`;
-  const producer = await side.java.producer(`topic://${topic}`, { compression: load.seed % 2 === 0 ? 'zstd' : 'lz4' });
-  const name = `${side.broker.name}-${load.seed}`;
-  const { stored, failed, error } = await producer.generate({ ...load, name, keyPrefix: side.broker.name, tally });
-  expect({ stored, failed, error }).toEqual({ stored: load.count, failed: 0, error: '' });
-  await producer.close();
-  return tally;
-}
-
-/** Reads all that is on a side with Pulsar's own consumer, which keeps the order of keys. */
-async function read(side: Side, topic: string, count: number): Promise<string> {
-  const tally = `read-${topic}-${side.broker.name}-${Math.random()}`;
-  const consumer = await side.java.streamConsumer(`topic://${topic}`, CHECK);
-  await consumer.read({ count, quietMs: 3 * QUIET_MS, tally });
-  // What is there twice comes behind what is awaited.
-  await consumer.read({ quietMs: QUIET_MS, tally });
-  await consumer.close();
-  return tally;
-}
-
-/** Both sides hold the same, all of what was written in its order, and nothing more often than where it was written. */
-async function expectEqual(topic: string, written: readonly string[], count: number): Promise<void> {
-  const [left, right] = await Promise.all([read(stage.a, topic, count), read(stage.b, topic, count)]);
-  for (const tally of written) {
-    for (const side of [left, right]) {
-      const { missing, orderBreaks, examples } = await stage.java.compare(tally, side);
-      expect({ side, missing, orderBreaks, examples: missing + orderBreaks > 0 ? examples : {} }).toEqual({
-        side,
-        missing: 0,
-        orderBreaks: 0,
-        examples: {},
-      });
-    }
-  }
-  const { missing, extra, orderBreaks, duplicatesLeft, duplicatesRight } = await stage.java.compare(left, right);
-  expect({ missing, extra, orderBreaks }).toEqual({ missing: 0, extra: 0, orderBreaks: 0 });
-  // A producer of 5.0.1 may itself store something twice, when its connection is slow; then it is so on both sides.
-  expect(duplicatesRight).toBe(duplicatesLeft);
-  for (const tally of [...written, left, right]) await stage.java.forget(tally);
-}
-
-async function settle(replicator: ReplicatorProcess): Promise<void> {
-  await replicator.until('everything is replicated', isCaughtUp, 120_000);
-}
-
-/** What is stored in the segments of a side, entry by entry, in the order of their ids. */
-async function stored(side: Side, topic: string) {
-  const layout = expectOk(await side.admin.scalableLayout(topic));
-  const entries = [];
-  for (const { segmentId, range } of layout.segments.values()) {
-    const hex = (hash: number) => hash.toString(16).padStart(4, '0');
-    entries.push(...(await side.java.raw(`segment://${topic}/${hex(range.start)}-${hex(range.end)}-${segmentId}`)));
-  }
-  return entries;
-}
 
 it('equal layouts: every entry is stored as it was, but for its stamp and checksum', async () => {
   const topic = await stage.topic('verbatim');
   const replicator = await stage.replicate(topic, FORTH);
   const written = await write(stage.a, topic, { count: 2_000, seed: 1 });
-  await settle(replicator);
+  await settle(stage, topic, replicator);
   const [there, here] = [await stored(stage.a, topic), await stored(stage.b, topic)];
   expect(here.map(({ content }) => content)).toEqual(there.map(({ content }) => content));
   expect(new Set(here.map(({ replicatedFrom }) => replicatedFrom))).toEqual(new Set(['a']));
@@ -97,7 +29,7 @@ it('equal layouts: every entry is stored as it was, but for its stamp and checks
     rebatchedEntries: 0,
     duplicates: {},
   });
-  await expectEqual(topic, [written], 2_000);
+  await expectEqual(stage, topic, [written], 2_000);
 });
 
 it('split, rebucket and merge on one side, and on both at once, while both write: layouts meet, and no message returns', async () => {
@@ -122,8 +54,8 @@ it('split, rebucket and merge on one side, and on both at once, while both write
   if (first !== undefined && second !== undefined) await stage.a.admin.merge(topic, first.segmentId, second.segmentId);
   await replicator.until('the layouts have met once more', isConverged);
   const tallies = await Promise.all(written);
-  await settle(replicator);
-  await expectEqual(topic, tallies, 8_000);
+  await settle(stage, topic, replicator, BOTH);
+  await expectEqual(stage, topic, tallies, 8_000);
 });
 
 it('the replicator is killed 20 times under load: nothing is lost, and nothing is there twice', {
@@ -138,8 +70,8 @@ it('the replicator is killed 20 times under load: nothing is lost, and nothing i
     await replicator.restart();
   }
   const tally = await written;
-  await settle(replicator);
-  await expectEqual(topic, [tally], 8_000);
+  await settle(stage, topic, replicator);
+  await expectEqual(stage, topic, [tally], 8_000);
 });
 
 it('two processes share the segments; one is killed, and the other has all within 30 s', async () => {
@@ -157,8 +89,8 @@ it('two processes share the segments; one is killed, and the other has all withi
   await two.until('it has all segments', (status) => owned(status) === 4);
   expect(Date.now() - killedMs).toBeLessThan(30_000);
   const tally = await written;
-  await settle(two);
-  await expectEqual(topic, [tally], 3_000);
+  await settle(stage, topic, two);
+  await expectEqual(stage, topic, [tally], 3_000);
 });
 
 it('the leader hangs for a minute: another leads, and when it wakes it does no harm', {
@@ -179,32 +111,6 @@ it('the leader hangs for a minute: another leads, and when it wakes it does no h
   await sleep(20_000);
   await one.kill('SIGCONT');
   const tally = await written;
-  await two.until('everything is replicated', (status) => isConverged(status), 60_000);
-  await settle(two);
-  await expectEqual(topic, [tally], 6_000);
-});
-
-it('the destination broker is killed and started again: nothing is lost, and nothing is there twice', async () => {
-  const topic = await stage.topic('destination');
-  const replicator = await stage.replicate(topic, FORTH);
-  const written = write(stage.a, topic, { count: 4_000, seed: 11, ratePerSecond: 200 });
-  await sleep(4_000);
-  await stage.b.broker.kill();
-  await sleep(2_000);
-  await stage.b.broker.restart();
-  const tally = await written;
-  await settle(replicator);
-  await expectEqual(topic, [tally], 4_000);
-});
-
-it('the source broker is killed and started again: acknowledgements that it lost are read again, and nothing is there twice', async () => {
-  const topic = await stage.topic('source');
-  const replicator = await stage.replicate(topic, FORTH);
-  const tally = await write(stage.a, topic, { count: 2_000, seed: 13 });
-  await settle(replicator);
-  await stage.a.broker.kill();
-  await stage.a.broker.restart();
-  await write(stage.a, topic, { count: 1_000, seed: 15 });
-  await settle(replicator);
-  await expectEqual(topic, [tally], 3_000);
+  await settle(stage, topic, two);
+  await expectEqual(stage, topic, [tally], 6_000);
 });

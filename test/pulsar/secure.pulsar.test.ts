@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { PulsarAdmin } from '../../src/adapters/pulsar/index.js';
-import { type Broker, type Brokers, startBrokers } from './brokers.js';
+import { type Broker, type Brokers, type Cluster, startBrokers } from './brokers.js';
 import { JavaClients } from './java-client.js';
 import { isConverged, ReplicatorProcess } from './replicator.js';
 import { BOTH, expectEqual, rest, settle, write } from './scenario.js';
@@ -149,7 +149,7 @@ it('sessions outlive the token that they began with, as the file gets a fresh on
 });
 
 /** How many connections a broker has taken so far. */
-async function connectionsOf({ secure }: Broker): Promise<number> {
+async function connectionsOf({ secure }: Cluster): Promise<number> {
   const metrics = await (await fetch(`${secure?.plainAdminUrl}/metrics/`)).text();
   const counts = [...metrics.matchAll(/^pulsar_connection_created_total_count\{.*\} ([\d.]+)$/gm)];
   return counts.reduce((sum, [, count]) => sum + Number(count), 0);

@@ -1,6 +1,6 @@
 /** Two real clusters with Pulsar's own clients, shared by the scenarios of a file; each has a topic of its own. */
 import { PulsarAdmin } from '../../src/adapters/pulsar/index.js';
-import { type Broker, type BrokerOptions, type Brokers, startBrokers } from './brokers.js';
+import { type BrokerOptions, type Cluster, type Clusters, openClusters } from './brokers.js';
 import { JavaClients, type JavaCluster } from './java-client.js';
 import { ReplicatorProcess } from './replicator.js';
 
@@ -8,7 +8,7 @@ import { ReplicatorProcess } from './replicator.js';
 export const CHECK = 'check';
 
 export interface Side {
-  readonly broker: Broker;
+  readonly broker: Cluster;
   readonly admin: PulsarAdmin;
   readonly java: JavaCluster;
 }
@@ -17,24 +17,25 @@ export class Stage {
   private readonly replicators: ReplicatorProcess[] = [];
 
   private constructor(
-    private readonly brokers: Brokers,
+    private readonly clusters: Clusters,
     readonly java: JavaClients,
     readonly a: Side,
     readonly b: Side,
   ) {}
 
-  static async open(options: BrokerOptions = {}): Promise<Stage> {
-    const brokers = await startBrokers(2, options);
+  /** On brokers that are shared with other files, or on those that are given, which end with the stage. */
+  static async open(given: Clusters | BrokerOptions = {}): Promise<Stage> {
+    const clusters = 'all' in given ? given : await openClusters(2, given);
     const java = await JavaClients.start();
     const [a, b] = await Promise.all(
-      brokers.all.map(async (broker) => ({
+      clusters.all.map(async (broker) => ({
         broker,
         admin: new PulsarAdmin({ urls: [broker.adminUrl] }),
         java: await java.open(broker),
       })),
     );
-    if (a === undefined || b === undefined) throw new Error('two brokers were started');
-    return new Stage(brokers, java, a, b);
+    if (a === undefined || b === undefined) throw new Error('two clusters are needed');
+    return new Stage(clusters, java, a, b);
   }
 
   /** Makes a topic on both clusters, `tenant/namespace/name`. */
@@ -55,7 +56,10 @@ export class Stage {
     name = 'one',
   ): Promise<ReplicatorProcess> {
     const clusters = [this.a.broker, this.b.broker];
-    const replicator = await ReplicatorProcess.start({ clusters, topics: [topic], name, more });
+    // Processes of other topics on the same clusters are none of its own.
+    const stateNamespace = `public/state-${topic.split('/').at(-1)}`;
+    const settings = { clusters, topics: [topic], name, more: { stateNamespace, ...more } };
+    const replicator = await ReplicatorProcess.start(settings);
     this.replicators.push(replicator);
     return replicator;
   }
@@ -68,7 +72,7 @@ export class Stage {
   async close(): Promise<void> {
     await this.clear();
     await this.java.stop();
-    await this.brokers.stop();
+    await this.clusters.stop();
   }
 }
 
