@@ -72,7 +72,14 @@ export class Topic {
     this.path = `${namespace}/${name}`;
   }
 
-  static async create(cluster: Cluster, segments = 2, namespace = 'public/default'): Promise<Topic> {
+  /** In a namespace of this process's own by default, which it may unload without disturbing others. */
+  static async create(cluster: Cluster, segments = 2, namespace?: string): Promise<Topic> {
+    if (namespace === undefined) {
+      namespace = `public/process-${process.pid}`;
+      await admin(cluster, 'PUT', `namespaces/${namespace}`).catch((error: unknown) => {
+        if (!/: 409 /.test(String(error))) throw error;
+      });
+    }
     const name = `remote-${process.pid}-${Date.now().toString(36)}-${Topic.made++}`;
     const topic = new Topic(cluster, namespace, name);
     await topic.call('PUT', `?numInitialSegments=${segments}`);

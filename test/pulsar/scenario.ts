@@ -73,8 +73,8 @@ export async function expectEqual(
 }
 
 /**
- * Waits until nothing is left to be replicated: the process has begun with each segment, and the source's own statistics
- * agree, since what a status tells of them may be seconds old.
+ * Waits until nothing is left to be replicated: the process has begun with each segment that is not another's, and the
+ * source's own statistics agree, since what a status tells of them may be seconds old.
  */
 export async function settle(
   stage: Pick<Stage, 'a' | 'b'>,
@@ -98,8 +98,8 @@ export const BOTH = [
 function isIdle({ topics }: StatusDocument, cluster: string): boolean {
   const segments = topics.flatMap(({ directions }) => directions.filter(({ from }) => from === cluster));
   const lines = segments.flatMap((direction) => direction.segments);
-  const isDone = ({ state, unsettledEntries }: (typeof lines)[number]) =>
-    state === 'drained' || (state === 'running' && unsettledEntries === 0);
+  const isDone = ({ state, unsettledEntries, owner }: (typeof lines)[number]) =>
+    owner === 'other' || state === 'drained' || (state === 'running' && unsettledEntries === 0);
   return lines.length > 0 && lines.every(isDone);
 }
 

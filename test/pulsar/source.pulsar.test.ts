@@ -222,6 +222,18 @@ it('begins with what comes, where it was told to and the subscription is new', a
   expect(await again.acknowledged(0)).toEqual(begin);
 });
 
+it('does not begin with what lies in segments that were sealed before, where it is to begin with what comes', async () => {
+  const topic = await Topic.create(cluster, 1);
+  await append(topic, 0, 4);
+  await topic.split(0);
+  const source = sourceOf(topic, { startAt: 'latest' });
+  await subscribe(source);
+  await append(topic, 1, 2);
+  expect(await readAll(source, 0, Number.POSITIVE_INFINITY, await source.acknowledged(0))).toEqual([]);
+  expect(await source.backlog(0)).toBe(0);
+  expect((await readAll(source, 1, 2)).length).toBe(2);
+});
+
 it('keeps what lies unread within its bound, whatever the size of batches', async () => {
   const topic = await Topic.create(cluster);
   const source = sourceOf(topic, { bufferBytes: 2_000_000 });

@@ -39,6 +39,7 @@ export class TopicPin implements RemotePin {
   /** Where the pin was last seen or moved to. */
   private readonly seen = new Map<number, SourcePosition>();
   private isClosed = false;
+  private hasReachedSealed = false;
 
   constructor(private readonly place: PinPlace) {}
 
@@ -46,9 +47,24 @@ export class TopicPin implements RemotePin {
   async ensure(segmentId: number, topic: string): Promise<OpenFailure | undefined> {
     const ensured = await this.ensureOnTopic();
     if (ensured.type !== 'ensured') return ensured;
+    await this.reachSealed();
     // A subscription on the topic does not reach legacy segments: there this makes it.
     const held = await this.hold(segmentId, topic);
     return held.type === 'held' || isTaken(held) ? undefined : openFailure(held);
+  }
+
+  /**
+   * A subscription made on the topic is not on what was sealed before; and a broker prunes no segment on which one of the
+   * topic's subscriptions is missing. Where there is something to be read back first, this keeps it as well.
+   */
+  private async reachSealed(): Promise<void> {
+    if (this.hasReachedSealed) return;
+    this.hasReachedSealed = true;
+    const { segments } = await this.place.topics.load();
+    for (const { segmentId, state } of segments.values()) {
+      const topic = state === 'sealed' ? await this.place.topics.of(segmentId) : undefined;
+      if (topic !== undefined) void this.hold(segmentId, topic);
+    }
   }
 
   async position(segmentId: number): Promise<SourcePosition | undefined> {

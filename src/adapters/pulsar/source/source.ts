@@ -169,7 +169,22 @@ class TopicSource implements PulsarSource {
   private async subscribe(): Promise<void> {
     const { subscriptions, subscription, startAt } = this.options;
     const how = await subscriptions.ensureSubscription(subscription);
-    if (how === 'created' && startAt === 'latest') await subscriptions.skipAll(subscription);
+    if (how === 'existed' || startAt !== 'latest') return;
+    await this.reachSealed();
+    await subscriptions.skipAll(subscription);
+  }
+
+  /** On what was sealed before, a subscription made on the topic is missing: whoever subscribes there begins at the start. */
+  private async reachSealed(): Promise<void> {
+    const { client, layouts, subscription } = this.options;
+    const sealed = [...(await layouts.load()).segments.values()].filter(({ state }) => state === 'sealed');
+    for (const { segmentId } of sealed) {
+      const topic = await this.topicOf(segmentId);
+      const events = { onEntry: () => undefined, onClosed: () => undefined };
+      const result = await client.subscribe({ topic, subscription, durable: true }, events);
+      if (result.type !== 'subscribed') throw new Error(`segment ${segmentId}: ${reasonOf(result)}`);
+      await result.consumer.close();
+    }
   }
 
   /** What this process has of a segment; one that shares nothing takes what it needs. */
