@@ -19,7 +19,7 @@ export default defineConfig({
     maxWorkers: 3,
     reporters: countsFile ? ['default', 'json'] : ['default'],
     ...(countsFile ? { outputFile: { json: countsFile } } : {}),
-    testTimeout: 120_000,
+    testTimeout: 240_000,
     hookTimeout: 300_000,
   },
 });

@@ -117,7 +117,8 @@ class Turn {
   }
 
   holds(): boolean {
-    return this.epoch !== undefined && !this.over.signal.aborted && this.silentMs() <= this.silenceMs;
+    this.checkSilence();
+    return this.epoch !== undefined && !this.over.signal.aborted;
   }
 
   end(reason: string): void {
@@ -172,16 +173,16 @@ class Turn {
     }
   }
 
-  private silentMs(): number {
-    return this.clock.now() - (this.producer?.lastHeardMs ?? 0);
+  /** Ends the turn where nothing was heard for too long: for good, so that nobody who has seen it end sees it go on. */
+  private checkSilence(): void {
+    const silentMs = this.clock.now() - (this.producer?.lastHeardMs ?? 0);
+    if (silentMs > this.silenceMs) this.end(`nothing was heard of the broker for ${silentMs} ms`);
   }
 
   private async watchSilence(): Promise<void> {
-    for (;;) {
+    while (!this.over.signal.aborted) {
       await this.clock.sleep(CHECK_MS, this.over.signal).catch(() => undefined);
-      if (this.over.signal.aborted) return;
-      const silentMs = this.silentMs();
-      if (silentMs > this.silenceMs) return this.end(`nothing was heard of the broker for ${silentMs} ms`);
+      if (!this.over.signal.aborted) this.checkSilence();
     }
   }
 }

@@ -32,6 +32,8 @@ const UNKNOWN_MESSAGE_BYTES = 1024 * 1024;
 /** How much of the largest message's size is reckoned with still when the next one is smaller. */
 const DECAY = 0.95;
 const LOOK_AGAIN_MS = 500;
+/** How long what was taken waits to be acknowledged with what is taken next: each acknowledgement costs both sides. */
+const ACK_MS = 50;
 
 export class Feed {
   /** The last entry received, or where the reader began. */
@@ -46,6 +48,8 @@ export class Feed {
   private permits = 0;
   private messageBytes = UNKNOWN_MESSAGE_BYTES;
   private mayHaveEnded = false;
+  /** The last entry that was taken, until it is acknowledged. */
+  private unacknowledged: SourcePosition | undefined;
   /** The final last position, once the segment has ended. */
   private end: EntryPosition | undefined;
   private readonly changed = new Notifier();
@@ -68,6 +72,7 @@ export class Feed {
    */
   async emptyTo(settled: SourcePosition | undefined): Promise<SourcePosition | undefined> {
     if (this.reader === undefined || isBehind(this.newest, settled)) return undefined;
+    this.acknowledge();
     const told = await this.reader.lastMessageId();
     // Entries that came before the answer are known by now; only what was taken moves what the broker tells.
     if (told.type !== 'answered' || isBehind(this.newest, settled)) return undefined;
@@ -86,8 +91,11 @@ export class Feed {
       signal.throwIfAborted();
       if (this.buffer.length > 0) return this.take(limits);
       if (this.failure !== undefined) throw new Error(this.failure);
-      if (!this.mayHaveEnded) await this.changed.changed(signal);
-      else if (await this.hasEnded()) return { entries: [], ended: true };
+      if (!this.mayHaveEnded) {
+        await this.changed.changed(signal);
+        // What one turn of the event loop brings is handed out together: a read costs as much as several entries.
+        await new Promise(setImmediate);
+      } else if (await this.hasEnded()) return { entries: [], ended: true };
     }
   }
 
@@ -108,6 +116,7 @@ export class Feed {
     this.bufferedBytes = 0;
     this.permits = 0;
     this.mayHaveEnded = false;
+    this.unacknowledged = undefined;
     this.failure = undefined;
     this.at = after;
     this.newest = after;
@@ -156,6 +165,7 @@ export class Feed {
   private async hasEnded(): Promise<boolean> {
     const { clock, lastPosition } = this.options;
     this.end ??= await lastPosition();
+    this.acknowledge();
     const told = await this.reader?.lastMessageId();
     if (told?.type === 'answered' && this.end !== undefined && !isBehind(this.end, told.markDelete)) return true;
     this.mayHaveEnded = false;
@@ -185,9 +195,24 @@ export class Feed {
     const entries = this.buffer.splice(0, count);
     const last = entries.at(-1);
     for (const { bytes } of entries) this.bufferedBytes -= bytes.length;
-    if (last !== undefined) this.reader?.ack('cumulative', [last.position]);
+    if (last !== undefined) this.acknowledgeSoon(last.position);
     this.grant();
     return entries;
+  }
+
+  private acknowledgeSoon(position: SourcePosition): void {
+    const isWaiting = this.unacknowledged !== undefined;
+    this.unacknowledged = position;
+    if (isWaiting) return;
+    void this.options.clock.sleep(ACK_MS, this.closing.signal).then(
+      () => this.acknowledge(),
+      () => undefined,
+    );
+  }
+
+  private acknowledge(): void {
+    if (this.unacknowledged !== undefined) this.reader?.ack('cumulative', [this.unacknowledged]);
+    this.unacknowledged = undefined;
   }
 
   /** Permits are messages, the bound is bytes: as many as fit if each is as large as the largest of late. */

@@ -35,7 +35,7 @@ export interface PulsarSourceOptions {
   readonly startAt?: 'earliest' | 'latest';
   /** Bytes of entries that may lie here unread for one segment, from 1; default 16 MiB. A sudden growth of messages may exceed it. */
   readonly bufferBytes?: number;
-  /** Messages that a broker may send ahead for one segment, from 1; default 1,000. */
+  /** Messages that a broker may send ahead for one segment, from 1; default 4,000. */
   readonly flowMessages?: number;
   /** Why a segment is not got, other than that another process has it; told at every try. */
   readonly onRefused?: (segmentId: number, reason: string) => void;
@@ -52,7 +52,7 @@ export interface PulsarSource extends EntrySource {
 
 /** Throws `invalidArgument`. */
 export function pulsarSource(options: PulsarSourceOptions): PulsarSource {
-  const { subscription, bufferBytes = 16 * 1024 * 1024, flowMessages = 1_000 } = options;
+  const { subscription, bufferBytes = 16 * 1024 * 1024, flowMessages = 4_000 } = options;
   if (subscription === '' || subscription.startsWith('pulsar.repl.')) {
     throw new IsthmusError('invalidArgument', `subscription ${show(subscription)}: not empty, and not pulsar.repl.*`);
   }
