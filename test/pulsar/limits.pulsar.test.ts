@@ -40,13 +40,13 @@ it.concurrent('a sealed segment is kept until it is replicated, and pruned after
   const written = await write(stage.a, topic, { count: 300, seed: 2 });
   expectOk(await stage.a.admin.split(topic, 0));
   // The consumer that compares would keep it too, as long as it has not read it.
-  const here = await read(stage.a, topic, 500);
+  const here = await read(stage, stage.a, topic, 500);
   expect((await stage.java.tally(here)).count).toBe(500);
   await sleep(CHECK_MS + 5_000);
   expect(await segmentIds(stage.a, topic)).toEqual([0, 1, 2, 3]);
   await replicator.restart();
   await settle(stage, topic, replicator);
-  const there = await read(stage.b, topic, 500);
+  const there = await read(stage, stage.b, topic, 500);
   const none = { missing: 0, extra: 0, orderBreaks: 0 };
   expect(await stage.java.compare(written, there)).toMatchObject({ right: 500, ...none });
   await waitFor('all that is sealed is pruned', async () => {
@@ -128,7 +128,7 @@ it.concurrent(
     expect(replicator.log).toMatch(/segment 0: the source let entries go before they were replicated/);
     const after = await write(stage.a, topic, { count: 200, seed: 3, tally: `after-${topic}` });
     await settle(stage, topic, replicator);
-    const there = await read(stage.b, topic, 400);
+    const there = await read(stage, stage.b, topic, 400);
     for (const [tally, missing] of [
       [before, 0],
       [lost, 300],

@@ -1,6 +1,7 @@
 /** Replication while a broker is killed and started again: nothing is lost, and nothing is there twice. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, it } from 'vitest';
+import type { StatusDocument } from '../../examples/pulsar-replicator/status/index.js';
 import { type Broker, startBrokers } from './brokers.js';
 import { expectEqual, FORTH, settle, write } from './scenario.js';
 import { Stage } from './stage.js';
@@ -20,7 +21,8 @@ it('the destination broker is killed and started again: nothing is lost, and not
   const topic = await stage.topic('destination');
   const replicator = await stage.replicate(topic, FORTH);
   const written = write(stage.a, topic, { count: 4_000, seed: 11, ratePerSecond: 200 });
-  await sleep(4_000);
+  const entries = (status: StatusDocument) => status.topics[0]?.directions[0]?.counters.verbatimEntries ?? 0;
+  await replicator.until('it is at work', (status) => entries(status) > 100);
   await b.kill();
   await sleep(2_000);
   await b.restart();

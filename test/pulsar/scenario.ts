@@ -35,13 +35,15 @@ export async function write(side: Side, topic: string, load: Load): Promise<stri
   return tally;
 }
 
-/** Reads all that is on a side with Pulsar's own consumer, which keeps the order of keys. */
-export async function read(side: Side, topic: string, count: number): Promise<string> {
+/** Reads the messages of a side, so many different ones, with Pulsar's own consumer, which keeps the order of keys. */
+export async function read({ java }: Pick<Stage, 'java'>, side: Side, topic: string, count: number): Promise<string> {
   const tally = `read-${topic}-${side.broker.name}-${Math.random()}`;
   const consumer = await side.java.streamConsumer(`topic://${topic}`, CHECK);
   await consumer.read({ count, tally });
-  // What is there twice comes behind what is awaited.
-  await consumer.read({ quietMs: QUIET_MS, tally });
+  // What is there twice comes behind what is awaited, or before.
+  const endMs = Date.now() + 60_000;
+  do await consumer.read({ quietMs: QUIET_MS, tally });
+  while ((await java.tally(tally)).distinct < count && Date.now() < endMs);
   await consumer.close();
   return tally;
 }
@@ -53,7 +55,7 @@ export async function expectEqual(
   written: readonly string[],
   count: number,
 ): Promise<void> {
-  const [left, right] = await Promise.all([read(stage.a, topic, count), read(stage.b, topic, count)]);
+  const [left, right] = await Promise.all([read(stage, stage.a, topic, count), read(stage, stage.b, topic, count)]);
   for (const tally of written) {
     for (const side of [left, right]) {
       const { missing, orderBreaks, examples } = await stage.java.compare(tally, side);
