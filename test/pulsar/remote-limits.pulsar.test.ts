@@ -1,37 +1,28 @@
-/** The remote on a broker that limits, dies, has transactions, or has its segments from a classic topic. */
+/** The remote on a broker that limits, has transactions, or has its segments from a classic topic. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createLayout, type Layout, parseEntry, type SendResult, type SourcePosition } from 'isthmus';
+import { createLayout, type Layout, type SourcePosition } from 'isthmus';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type PulsarRemote, pulsarRemote, type ReadBackWait } from '../../src/adapters/pulsar/remote/index.js';
+import { pulsarRemote, type ReadBackWait } from '../../src/adapters/pulsar/remote/index.js';
 import { chain, sendOf } from '../../src/testing/remote-lane.js';
-import { type Broker, type Brokers, startBrokers } from './brokers.js';
+import { type Cluster, type Clusters, openClusters } from './brokers.js';
 import { JavaClients } from './java-client.js';
-import { admin, consumed, openLane, Stage, Topic, until } from './remote-stage.js';
+import { admin, openLane, readBack, Stage, Topic, until } from './remote-stage.js';
 
-let brokers: Brokers;
-let broker: Broker;
+let clusters: Clusters;
+let broker: Cluster;
 let stage: Stage;
 
 beforeAll(async () => {
-  brokers = await startBrokers(1, { transactions: true, shortChecks: true });
-  broker = brokers.all[0] as Broker;
+  clusters = await openClusters(1, { transactions: true, shortChecks: true });
+  broker = clusters.all[0] as Cluster;
 });
-afterAll(() => brokers?.stop());
+afterAll(() => clusters?.stop());
 afterEach(() => stage?.end());
 
 async function namespace(name: string): Promise<string> {
   const full = `public/${name}`;
   await admin(broker, 'PUT', `namespaces/${full}`, {});
   return full;
-}
-
-async function readBack(remote: PulsarRemote, segmentId: number, through: SourcePosition | 'end') {
-  const positions: (string | undefined)[] = [];
-  const range = { after: undefined, through };
-  for await (const piece of remote.readBack(segmentId, range, new AbortController().signal)) {
-    positions.push(...piece.map(({ bytes }) => parseEntry(bytes).metadata.sourcePosition));
-  }
-  return positions;
 }
 
 describe('with transactions', () => {
@@ -183,26 +174,3 @@ function partitionsOf(topic: string): Layout {
   });
   return { ...layout, segments: new Map(legacy.map((segment) => [segment.segmentId, segment])), active: legacy };
 }
-
-it('a broker that is killed leaves nothing told that it has not stored', async () => {
-  stage = new Stage(broker);
-  const topic = await Topic.create(broker, 1);
-  const client = stage.client();
-  const remote = stage.remote(topic, client);
-  const lane = await openLane(remote, 0);
-  for (const step of chain(1, 2_000)) lane.producer.send(sendOf(...step));
-  await until(() => lane.results.length >= 100);
-  await broker.kill();
-  await until(() => lane.results.length === 2_000);
-  const isStored = (result: SendResult) => result.type === 'stored';
-  expect(lane.results.find((result) => !isStored(result))?.type).toBe('ambiguous');
-  expect(await remote.open(5, 0, () => undefined)).toMatchObject({ type: 'unavailable' });
-  await broker.restart();
-  const next = await openLane(remote, 0);
-  const found = await readBack(remote, 0, await next.producer.barrier());
-  expect(found.length).toBeGreaterThanOrEqual(lane.results.filter(isStored).length);
-  expect(found).toEqual(chain(1, found.length).map(([position]) => position));
-  const all = await consumed(client, await topic.segmentTopic(0));
-  expect(all).toHaveLength(found.length);
-  await next.producer.close();
-});

@@ -8,10 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Layout,
   type LayoutReader,
+  parseEntry,
   parseLayout,
   type RemoteProducer,
   type RemoteTopic,
   type SendResult,
+  type SourcePosition,
 } from 'isthmus';
 import { createPulsarClient, type EntryPosition, type PulsarClient } from '../../src/adapters/pulsar/protocol/index.js';
 import { type PulsarRemote, type PulsarRemoteOptions, pulsarRemote } from '../../src/adapters/pulsar/remote/index.js';
@@ -239,4 +241,14 @@ export async function consumed(client: PulsarClient, segmentTopic: string): Prom
   });
   await consumer.close();
   return entries;
+}
+
+/** The source positions of what is stored in a segment, by reading it back. */
+export async function readBack(remote: PulsarRemote, segmentId: number, through: SourcePosition | 'end') {
+  const positions: (string | undefined)[] = [];
+  const range = { after: undefined, through };
+  for await (const piece of remote.readBack(segmentId, range, new AbortController().signal)) {
+    positions.push(...piece.map(({ bytes }) => parseEntry(bytes).metadata.sourcePosition));
+  }
+  return positions;
 }
