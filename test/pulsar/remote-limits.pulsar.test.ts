@@ -40,8 +40,7 @@ describe('with transactions', () => {
       const lane = await openLane(remote, 0);
       lane.producer.send(sendOf('7:1'));
       await until(() => lane.results.length === 1);
-      const sending = producer.send([{ key: 'k', text: 'in a transaction', transaction }]);
-      await sleep(1_000);
+      await producer.send([{ key: 'k', text: 'in a transaction', transaction }]);
       lane.producer.send(sendOf('7:2'));
       const barrier = await lane.producer.barrier();
       let isDone = false;
@@ -52,7 +51,6 @@ describe('with transactions', () => {
       expect(isDone).toBe(false);
       expect(waits[0]?.reason).toMatch(/transaction/);
       await transaction.commit();
-      await sending;
       expect(await reading).toEqual(['7:1', undefined, '7:2']);
       await lane.producer.close();
     } finally {
