@@ -19,7 +19,7 @@ const ROOMS = {
   rebatch: ['ring', 'entry', 'layout', 'dedup'],
   convergence: ['ring', 'layout'],
   // floor 4
-  ports: ['ring', 'entry', 'layout', 'dedup', 'rebatch', 'convergence', 'provisioning'],
+  ports: ['ring', 'entry', 'layout', 'dedup', 'rebatch', 'convergence', 'provisioning', 'sender', 'credentials'],
   replication: ['ring', 'entry', 'layout', 'dedup', 'rebatch', 'ports'],
 };
 

@@ -12,6 +12,7 @@ import { layoutRows } from './layout.js';
 import { memoryRows } from './memory.js';
 import { rebatchRows } from './rebatch.js';
 import { replicatorRows } from './replicator.js';
+import { senderRows } from './sender.js';
 import { stormRows } from './storm.js';
 import { verbatimRows } from './verbatim.js';
 
@@ -24,6 +25,7 @@ const suites = {
   convergence: convergenceRows,
   dedup: dedupRows,
   replicator: replicatorRows,
+  sender: senderRows,
   storm: stormRows,
   memory: memoryRows,
 };

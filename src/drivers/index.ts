@@ -47,5 +47,34 @@ export {
   type ReplicatorStatus,
 } from './replicator.js';
 export type { ReadBackProgress, SegmentStatus } from './segment.js';
+export {
+  type AttachRequest,
+  type CursorStanding,
+  createRemoteSender,
+  DEFAULT_LIMITS,
+  type DialCounts,
+  type DriverLog,
+  type LinkAnswer,
+  type LinkRefusal,
+  type LinkStanding,
+  type MetricHistogram,
+  observeRemoteSender,
+  type RemoteDraft,
+  type RemoteSender,
+  type RemoteSenderEvent,
+  type RemoteSenderOptions,
+  type RemoteSenderPorts,
+  type RemoteSenderStatus,
+  type RemoteStanding,
+  type RequestWatch,
+  type SealedDraft,
+  type SealOptions,
+  type SenderLogger,
+  type SenderMeter,
+  type ShownReport,
+  sealRemote,
+  systemResolver,
+  type TestRequest,
+} from './sender/index.js';
 export { SlowPath } from './slow-path.js';
 export { type RemoteStatus, type SegmentLine, type TopicParts, type TopicStatus, topicStatus } from './topic-status.js';

@@ -53,7 +53,7 @@ export interface ChunkOutcome {
 }
 
 /** An outcome as the rows look at it. */
-interface Seen extends ChunkOutcome {
+export interface Seen extends ChunkOutcome {
   /** 0 when there was no answer. */
   readonly status: number;
   /** The target's own error text. */

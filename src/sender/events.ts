@@ -2,7 +2,8 @@
 import type { HttpOutcome, LinkRecord, RemoteLookup, SenderRequest, Slab, SlabLimits } from './ports.js';
 import type { StalledState } from './states.js';
 
-export type SenderEvent = { readonly nowMs: number } & (
+/** An event, without its time. */
+export type SenderInput =
   | { readonly type: 'tick' }
   /** What this node knows of a remote, now and after every change; before the first link to it. */
   | { readonly type: 'remote'; readonly remote: string; readonly lookup: RemoteLookup }
@@ -22,8 +23,9 @@ export type SenderEvent = { readonly nowMs: number } & (
   | { readonly type: 'readFailed'; readonly cursor: string }
   | { readonly type: 'written'; readonly cursor: string }
   | { readonly type: 'writeFailed'; readonly cursor: string }
-  | { readonly type: 'answered'; readonly request: number; readonly outcome: HttpOutcome }
-);
+  | { readonly type: 'answered'; readonly request: number; readonly outcome: HttpOutcome };
+
+export type SenderEvent = { readonly nowMs: number } & SenderInput;
 
 export type SenderEffect =
   /** Answered by `slab` or `readFailed`. */

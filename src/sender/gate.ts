@@ -4,7 +4,7 @@
  * for all. What waited is let go a few at a time once it opens, 1, 2, 4 ... every 50 ms: a target that has just come
  * back must not meet everybody at once.
  */
-import type { Random } from './ports.js';
+import type { Jitter } from './ports.js';
 
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 30_000;
@@ -53,7 +53,7 @@ export class Gate {
   private readonly released = new Set<GateWaiter>();
   private release: { readonly count: number; readonly atMs: number } | undefined;
 
-  constructor(private readonly random: Random) {}
+  constructor(private readonly random: Jitter) {}
 
   get isOpen(): boolean {
     return this.reason === undefined;

@@ -4,7 +4,7 @@ import type { Compress } from './chunk.js';
 import type { SenderEffect, SenderLog } from './events.js';
 import type { GateWaiter } from './gate.js';
 import type { HeldBudget } from './held.js';
-import type { HttpOutcome, Random } from './ports.js';
+import type { HttpOutcome, Jitter } from './ports.js';
 
 /** Told of at the end of a step in which something of it may have changed. */
 export interface Observed {
@@ -23,7 +23,7 @@ export class Hub {
   private nextRequest = 1;
 
   constructor(
-    readonly random: Random,
+    readonly random: Jitter,
     readonly held: HeldBudget,
     readonly compress: Compress,
   ) {}

@@ -5,15 +5,16 @@ export {
   type ChunkOutcome,
   type ErrorClass,
   judgeAnswer,
+  type Seen,
   type Verdict,
 } from './answer-table.js';
-export { type ReadClass, readClass } from './answers.js';
+export { type ChildrenListing, type ReadClass, readClass } from './answers.js';
 export { type Capabilities, CapabilityProbe, DEFAULT_CAPABILITIES, KnownCapabilities } from './capabilities.js';
 export { ByteCap, type Chunk, type ChunkLimits, type Compress, compressIfWorthwhile, cutChunk } from './chunk.js';
 export type { LinkCounters, RemoteCounters } from './counters.js';
 export type { CursorReport } from './cursor-report.js';
 export { type SendItem, sendItem } from './encode.js';
-export type { CursorName, SenderEffect, SenderEvent, SenderLog } from './events.js';
+export type { CursorName, SenderEffect, SenderEvent, SenderInput, SenderLog } from './events.js';
 export {
   type AttachedParent,
   attachRefusal,
@@ -27,7 +28,7 @@ export {
   resumedTarget,
 } from './fold.js';
 export { Gate, type GateFailure, type GatePass, type GateWaiter } from './gate.js';
-export { REMOTE_LIMITS } from './inputs.js';
+export { checkOffset, checkTopicName, REMOTE_LIMITS } from './inputs.js';
 export { isRawJson } from './json-text.js';
 export {
   type CheckClass,
@@ -54,13 +55,10 @@ export {
   type RemoteReport,
 } from './node-sender.js';
 export type {
-  CursorStore,
   HttpAnswer,
   HttpOutcome,
-  HttpSender,
+  Jitter,
   LinkRecord,
-  Random,
-  RecordSource,
   RemoteLimits,
   RemoteLookup,
   SenderRequest,

@@ -13,13 +13,13 @@ import { HeldBudget } from './held.js';
 import { Hub } from './hub.js';
 import { checkLimits, checkLink, checkOffset, checkSlab, refused } from './inputs.js';
 import { Link } from './link.js';
-import type { LinkRecord, Random, RemoteLookup } from './ports.js';
+import type { Jitter, LinkRecord, RemoteLookup } from './ports.js';
 import { RemoteShare } from './remote-share.js';
 
 export const DEFAULT_HELD_BYTES = 268_435_456;
 
 export interface NodeSenderOptions {
-  readonly random: Random;
+  readonly random: Jitter;
   /** Called for remotes that ask for compression only. */
   readonly compress: Compress;
   /** What waiting lanes may keep in memory, in bytes, over the whole node; default 256 MiB. 0 or less holds nothing. */

@@ -1,9 +1,9 @@
-/** What the sender leans on: interfaces that a host, or a driver, implements. */
+/** What the sender takes in from around it: records and their sources, remotes and links, requests and their outcomes. */
 import type { SourceRecord } from './record.js';
 import type { LookupState } from './states.js';
 
-/** Numbers in [0, 1): what jitter is drawn from. */
-export interface Random {
+/** Numbers in [0, 1): what waits and intervals are spread by. */
+export interface Jitter {
   next(): number;
 }
 
@@ -44,11 +44,6 @@ export interface HttpAnswer {
   readonly body: Uint8Array;
   /** The end of the server certificate, in milliseconds since the epoch, where the transport tells. */
   readonly certificateEndMs?: number;
-}
-
-/** Sends one request with the credential of that version, following no redirect. Failures are values. */
-export interface HttpSender {
-  send(remote: string, credential: string, request: SenderRequest, signal: AbortSignal): Promise<HttpOutcome>;
 }
 
 /** The limits of a remote that the sender itself needs. */
@@ -110,16 +105,4 @@ export interface SlabLimits {
   readonly maxRecords: number;
   /** Payload and key bytes together. */
   readonly maxBytes: number;
-}
-
-/** Where a cursor reads. A rejection means that the parent cannot be read now. */
-export interface RecordSource {
-  /** Waits for the first record at or behind `offset` up to a second, then for more up to 25 ms. */
-  read(partition: number, offset: number, limits: SlabLimits, signal: AbortSignal): Promise<Slab>;
-}
-
-/** Where it is kept how far a cursor has come. */
-export interface CursorStore {
-  /** Durable when it resolves; a rejection means not known to be written, and it is written again. */
-  write(child: string, attachEpoch: number, partition: number, offset: number): Promise<void>;
 }

@@ -1,6 +1,28 @@
 /** The states of a remote child, worst first. A cursor shows the worst that stands in its way, a link its worst partition. */
 
-const STATES = [
+export type SenderState =
+  | 'remote_missing'
+  | 'credential_unreadable'
+  | 'node_insecure'
+  | 'destination_refused'
+  | 'target_has_remote_children'
+  | 'target_replaced'
+  | 'auth_failed'
+  | 'forbidden'
+  | 'target_missing'
+  | 'no_batch_produce'
+  | 'redirect_refused'
+  | 'tls_failed'
+  | 'rejected_record'
+  | 'record_too_large'
+  | 'unavailable'
+  | 'throttled'
+  | 'unknown'
+  | 'paused'
+  | 'running';
+
+/** Each with whether somebody has to act before it ends. */
+const STATES: readonly (readonly [SenderState, boolean])[] = [
   ['remote_missing', true],
   ['credential_unreadable', true],
   ['node_insecure', true],
@@ -20,9 +42,7 @@ const STATES = [
   ['unknown', false],
   ['paused', false],
   ['running', false],
-] as const satisfies readonly (readonly [string, boolean])[];
-
-export type SenderState = (typeof STATES)[number][0];
+];
 
 /** A state that holds a cursor. */
 export type StalledState = Exclude<SenderState, 'unknown' | 'paused' | 'running'>;
