@@ -157,7 +157,11 @@ export class Cursor implements LaneCursor, LinkCursor, ActingCursor, CheckAsker 
     if (link.record.paused || remote.lookup.state !== 'ready') return;
     if (hub.nowMs < this.notBeforeMs) return hub.agenda.set(this, this.notBeforeMs);
     this.checkBeside();
-    if (check.stop !== undefined) return;
+    if (check.stop !== undefined) {
+      // The check that is due is made once the gate lets it through.
+      if (hub.nowMs >= check.dueMs) remote.gate.wait(this, 'idle');
+      return;
+    }
     if (remote.gate.isOpen || remote.gate.isDue(hub.nowMs)) return this.read();
     remote.gate.wait(this, 'idle');
   }

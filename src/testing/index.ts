@@ -1,7 +1,7 @@
 /**
  * What downstream teams test their own host with: fast-check arbitraries for every value, which shrink to small
- * readable cases, acceptance suites for ports, a virtual clock, a lossy network, and a world of clusters whose
- * layouts converge. Needs `fast-check`.
+ * readable cases, acceptance suites for ports, `simulate` for whole clusters by seed, a virtual clock, a lossy network, a
+ * world of clusters whose layouts converge, and a target for remote senders over real HTTPS. Needs `fast-check`.
  *
  * @packageDocumentation
  */
@@ -16,6 +16,14 @@ export {
   type WorldPolicy,
 } from './convergence-world.js';
 export { type CursorStoreFactory, type CursorStoreSetup, testCursorStore } from './cursor-suite.js';
+export {
+  arbCursorRecord,
+  arbDedupSnapshot,
+  arbOffer,
+  arbRectangle,
+  arbSendResult,
+  arbStamp,
+} from './dedup-values.js';
 export {
   arbCodecNames,
   arbEntry,
@@ -32,6 +40,51 @@ export {
   type StampForm,
   splitFields,
 } from './entries.js';
+export {
+  arbExchangeRequest,
+  arbExchangeResult,
+  arbHostCapabilities,
+  arbManualOperation,
+  arbOperation,
+  arbPolicyView,
+  arbSegmentLoad,
+  arbThresholdSettings,
+} from './exchange-values.js';
+export {
+  type AnswerOptions,
+  type CertificateAuthority,
+  type CertificateOptions,
+  createAuthority,
+  edgeAnswer,
+  errorAnswer,
+  FakeTarget,
+  type FakeTargetOptions,
+  type FaultRule,
+  jsonAnswer,
+  type OpenBatch,
+  type OpenZstd,
+  type RequestKind,
+  routeMissing,
+  type SeenRequest,
+  type SentMessage,
+  type ServerCertificate,
+  type StoredMessage,
+  startFakeTarget,
+  TARGET_RELEASES,
+  type TargetAnswer,
+  TargetBroker,
+  type TargetChild,
+  type TargetFace,
+  type TargetFault,
+  type TargetGrant,
+  type TargetHead,
+  type TargetRelease,
+  type TargetSettings,
+  type TargetTopic,
+  type TargetUser,
+  textAnswer,
+  topicOf,
+} from './fake-target/index.js';
 export {
   type LayoutHostFactory,
   type LayoutHostSetup,
@@ -57,8 +110,15 @@ export {
   seededRandom,
   type Transit,
 } from './lossy-network.js';
+export { type PeerChannelFactory, type PeerChannelSetup, testPeerChannel } from './peer-suite.js';
 export { arbCaps, arbColdMarks, arbPeerState, type PeerStateArbitraryOptions } from './peer-states.js';
 export { arbSourcePosition, type PositionOptions } from './positions.js';
+export {
+  arbProvisioningInput,
+  arbProvisioningPolicy,
+  arbTopicAnswers,
+  arbTopicShape,
+} from './provisioning-values.js';
 export type { RemoteTopicFactory, RemoteTopicSetup } from './remote-lane.js';
 export { testRemoteTopic } from './remote-suite.js';
 export {
@@ -69,6 +129,29 @@ export {
   type RemoteLayoutOptions,
   remoteLayoutOf,
 } from './remotes.js';
+export {
+  arbBinding,
+  arbBudgetSettings,
+  arbHttpOutcome,
+  arbLinkRecord,
+  arbRateLimitSettings,
+  arbRemoteLimits,
+  arbSkipEntry,
+  arbSlab,
+  arbSourceRecord,
+} from './sender-values.js';
+export { type SimulateOptions, type SimulationMutant, type SimulationReport, simulate } from './simulation.js';
+export { describeFailure, type SimulationFailure } from './simulation-failure.js';
+export {
+  arbSimulationSchedule,
+  runSimulation,
+  SIMULATION_FAULTS,
+  type SimulationFault,
+  type SimulationHappening,
+  type SimulationSchedule,
+  type SimulationScheduleOptions,
+  type SimulationSettings,
+} from './simulation-schedule.js';
 export { type EntrySourceFactory, type EntrySourceSetup, testEntrySource } from './source-suite.js';
 export type { RegisterTest, SuiteSetup } from './suite.js';
 export { VirtualClock } from './virtual-clock.js';

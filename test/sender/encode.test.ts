@@ -13,8 +13,8 @@ import {
   sendItem,
 } from '../../src/sender/index.js';
 import { aroundIndex, halves, replan, without } from '../../src/sender/plan.js';
+import { rawElements, rawMembers } from '../../src/testing/fake-target/json-parts.js';
 import { codecs } from '../support/codecs.js';
-import { rawElements, rawMembers } from './raw-json.js';
 import { recordOf } from './world.js';
 
 const utf8 = (text: string) => Buffer.from(text, 'utf8');

@@ -85,6 +85,26 @@ describe('the running check', () => {
     expect([world.isDrained, world.state('c'), read]).toEqual([true, 'running', 1]);
   });
 
+  it('a stopped link without records, whose check falls due behind a closed gate, is looked at once that opens', () => {
+    const world = new World();
+    world.remote('b');
+    world.target().options.topicId = '00000000000000bb';
+    world.link('stopped');
+    world.link('busy', { targetId: '00000000000000bb' });
+    world.attach('s', 'stopped', 0, []);
+    world.attach('c', 'busy', 0, manyRecords(10));
+    world.run(20_000);
+    expect([world.state('s'), world.state('c')]).toEqual(['target_replaced', 'running']);
+    world.passage = () => ({ landsMs: undefined, outcome: { type: 'failed', timeout: false } });
+    world.records.get('c')?.push(...manyRecords(20).slice(10));
+    world.records.get('s')?.push(...manyRecords(10));
+    world.run(60_000);
+    world.target().options.topicId = '00000000000000aa';
+    world.passage = () => ({});
+    world.run(300_000);
+    expect([world.state('s'), world.durable.get('s')]).toEqual(['running', 10]);
+  });
+
   it('a stopped link without records reads none', () => {
     const world = started([]);
     world.target().options.topicId = '00000000000000bb';
