@@ -6,6 +6,7 @@ import { joinShapes, type Layout, planOperations, shapeOf } from 'isthmus';
 import { type NamespaceLimits, namespaceLimits, prepareState } from 'isthmus/adapters/pulsar';
 import type { Cluster } from './cluster.js';
 import type { Config } from './config.js';
+import { creationFindings, creationRights, incompleteTopics } from './creation-check.js';
 
 export interface Finding {
   /** `fault`: replication does not begin. `advice`: it does, and this should be known. */
@@ -26,6 +27,12 @@ export async function check(config: Config, clusters: ReadonlyMap<string, Cluste
   const reached = await Promise.all([...clusters.values()].map((cluster) => checkCluster(cluster, config, report)));
   if (reached.includes(false)) return findings;
   for (const topic of config.topics) await checkTopic(topic, config, clusters, report);
+  if (config.createTopics) {
+    for (const finding of await creationRights(config, clusters, namespacesOf(config))) report(finding);
+    for (const topic of await incompleteTopics(config, clusters)) {
+      for (const finding of await creationFindings(topic, config, clusters, 'advice')) report(finding);
+    }
+  }
   for (const cluster of clusters.values()) {
     for (const namespace of namespacesOf(config)) await checkNamespace(cluster, namespace, config, report);
   }
@@ -130,11 +137,14 @@ async function checkTopic(
     else if (found.type !== 'notFound') {
       const remedy = found.type === 'unauthorized' ? RIGHTS : 'see the cluster';
       report({ severity: 'fault', where, what: found.reason, remedy });
-    } else await explainMissing(cluster, topic, where, report);
+    } else if (!config.createTopics) await explainMissing(cluster, topic, where, report);
     if (found.type === 'ok' && config.convergeLayouts) await checkLayoutRights(cluster, topic, where, report);
   }
   const [a, b] = layouts;
-  if (a === undefined || b === undefined) return;
+  if (a === undefined || b === undefined) {
+    if (config.createTopics) for (const each of await creationFindings(topic, config, clusters, 'fault')) report(each);
+    return;
+  }
   const finding = unequalLayouts(topic, [a.layout, b.layout], config.convergeLayouts);
   if (finding !== undefined) report(finding);
 }

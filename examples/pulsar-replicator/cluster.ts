@@ -1,12 +1,21 @@
 /** One cluster as the program reaches it: its brokers, its admin REST, and its state topic. */
 import { readFileSync } from 'node:fs';
-import { createPulsarClient, PulsarAdmin, type PulsarClient, StateTopic } from 'isthmus/adapters/pulsar';
+import type { TopicAdmin } from 'isthmus';
+import {
+  createPulsarClient,
+  PulsarAdmin,
+  type PulsarClient,
+  pulsarTopicAdmin,
+  StateTopic,
+} from 'isthmus/adapters/pulsar';
 import { systemClock } from 'isthmus/drivers';
 import type { ClusterConfig, Config, TokenSource } from './config.js';
 
 export class Cluster {
   readonly client: PulsarClient;
   readonly admin: PulsarAdmin;
+  /** Whether topics exist; it is with the layoutToken that they are created. */
+  readonly topicAdmin: TopicAdmin;
   /** Cursors of what is replicated to this cluster, and who takes part. */
   readonly state: StateTopic;
   readonly stateTopic: string;
@@ -21,12 +30,14 @@ export class Cluster {
     const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
     const tokens = token === undefined ? {} : { token: readerOf(token) };
     this.client = createPulsarClient({ serviceUrls, ...tokens, ...(ca === undefined ? {} : { tls: { ca } }) });
-    this.admin = new PulsarAdmin({
+    const adminOptions = {
       urls: adminUrls,
       ...tokens,
       ...(layoutToken === undefined ? {} : { layoutToken: readerOf(layoutToken) }),
       ...(ca === undefined ? {} : { ca }),
-    });
+    };
+    this.admin = new PulsarAdmin(adminOptions);
+    this.topicAdmin = pulsarTopicAdmin(adminOptions);
     this.stateTopic = `persistent://${stateNamespace}/state`;
     this.lockTopic = `persistent://${stateNamespace}/lock`;
     this.state = new StateTopic({ client: this.client, topic: this.stateTopic, process, clock: systemClock });

@@ -32,6 +32,8 @@ export interface Config {
   readonly topics: readonly string[];
   /** `tenant/namespace`: all scalable topics in them that exist on every cluster, also those to come. */
   readonly namespaces: readonly string[];
+  /** Creates topics on the clusters that they are replicated to, where they are missing; else they are waited for. */
+  readonly createTopics: boolean;
   /** Where cursors and locks are kept on each cluster: a namespace of their own. */
   readonly stateNamespace: string;
   /** Names of subscriptions begin with this. */
@@ -113,6 +115,7 @@ function readConfig(root: Reader, folder: string): Config {
     ),
     startAt: root.choice('startAt', ['earliest', 'latest']),
     convergeLayouts: root.flag('convergeLayouts', true),
+    createTopics: root.flag('createTopics', false),
     budget: {
       bytesPerSecond: budget.count('bytesPerSecond', 16 * 1024 * 1024),
       slots: budget.count('slots', 4),

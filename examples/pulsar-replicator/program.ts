@@ -8,6 +8,7 @@ import { RemoteRate, SlowPath } from 'isthmus/drivers';
 import { type Finding, unequalLayouts } from './check.js';
 import type { Cluster } from './cluster.js';
 import type { Config } from './config.js';
+import { TopicCreation } from './creation.js';
 import { metricsText, type StatusDocument, statusDocument } from './status/index.js';
 import { ReplicatedTopic, type Shared } from './topic.js';
 
@@ -24,6 +25,8 @@ export class Program {
   private readonly rates: ReadonlyMap<string, RemoteRate>;
   private shared: Shared | undefined;
   private terms: ReadonlyMap<string, number> | undefined;
+  /** Only where topics may be created. */
+  private readonly creation: TopicCreation | undefined;
   readonly metrics: () => string;
 
   constructor(
@@ -36,12 +39,22 @@ export class Program {
     this.rates = new Map(
       [...clusters.keys()].map((name) => [name, new RemoteRate(config.rate)] as const).filter(() => isLimited),
     );
+    this.creation = config.createTopics
+      ? new TopicCreation({
+          admins: new Map(Array.from(clusters, ([name, { topicAdmin }]) => [name, topicAdmin])),
+          directions: config.directions,
+          ready: (topic) => void this.addFound(topic),
+          say,
+          signal: this.stopping.signal,
+        })
+      : undefined;
     this.metrics = metricsText({
       replicators: () =>
         [...this.topics.values()].flatMap((topic) =>
           topic.replicators().map((replicator) => ({ topic: topic.name, replicator })),
         ),
       controllers: () => [...this.topics.values()].flatMap((topic) => topic.controllers()),
+      provisioning: () => this.creation?.counted() ?? [],
       slowPath: this.slowPath,
       rates: this.rates,
     });
@@ -53,7 +66,10 @@ export class Program {
     const { config, clusters, slowPath, rates, say } = this;
     for (const cluster of clusters.values()) await this.prepare(cluster);
     this.shared = { config, clusters, codecs, slowPath, rates, say };
-    for (const topic of config.topics) this.add(topic);
+    for (const topic of config.topics) {
+      if (this.creation === undefined) this.add(topic);
+      else this.creation.want(topic);
+    }
     for (const namespace of config.namespaces) this.tasks.push(this.watchNamespace(namespace));
     if (config.convergeLayouts) this.tasks.push(this.takeTurns());
   }
@@ -99,9 +115,14 @@ export class Program {
     await Promise.all(
       Array.from(this.clusters, async ([name, { client }]) => {
         const found = seen.get(name) as Set<string>;
-        const take = (topics: readonly string[]) => {
-          for (const topic of topics) found.add(topic.replace(/^topic:\/\//, ''));
-          for (const topic of found) if ([...seen.values()].every((all) => all.has(topic))) void this.addFound(topic);
+        const isFrom = this.config.directions.some(([from]) => from === name);
+        const take = (names: readonly string[]) => {
+          for (const topic of names.map((one) => one.replace(/^topic:\/\//, ''))) {
+            found.add(topic);
+            if (this.creation === undefined) {
+              if ([...seen.values()].every((all) => all.has(topic))) void this.addFound(topic);
+            } else if (isFrom && !this.topics.has(topic)) this.creation.want(topic);
+          }
         };
         while (!signal.aborted) {
           let end: () => void = () => undefined;
@@ -188,6 +209,7 @@ export class Program {
       startedAtMs,
       members: this.members(),
       topics: Array.from(this.topics.values(), (topic) => topic.view()),
+      ...(this.creation === undefined ? {} : { creations: this.creation.view() }),
       budget: slowPath.report(),
     });
   }
@@ -211,6 +233,7 @@ export class Program {
   async stop(): Promise<void> {
     this.stopping.abort();
     await Promise.all(this.tasks);
+    await this.creation?.ended();
     await Promise.all(Array.from(this.topics.values(), (topic) => topic.stop()));
     await Promise.all(Array.from(this.clusters.values(), (cluster) => cluster.close()));
   }

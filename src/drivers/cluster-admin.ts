@@ -106,6 +106,11 @@ export function performCreation(
   }
 }
 
+/** The answer to a creating call, in words. */
+export function answerOf(result: CreationResult): string {
+  return result.type === 'done' ? result.type : `${result.type}: ${result.reason}`;
+}
+
 /** The namespace is asked for first: without it, all other answers mean nothing. */
 async function askShape(lookUps: TopicLookUps, topic: TopicName, signal: AbortSignal): Promise<TopicShape> {
   const { name } = topic;

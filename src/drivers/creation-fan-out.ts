@@ -13,7 +13,7 @@ import {
   type TopicShape,
 } from '../provisioning/index.js';
 import { systemClock } from './clock.js';
-import { ClusterAdmin, type ConnectAdmin, performCreation } from './cluster-admin.js';
+import { answerOf, ClusterAdmin, type ConnectAdmin, performCreation } from './cluster-admin.js';
 
 export interface CreationFanOutPorts {
   /** Every cluster of the replication set by its name, the own one included. */
@@ -24,8 +24,13 @@ export interface CreationFanOutPorts {
 
 export interface CreationFanOutOptions {
   readonly topic: TopicName;
-  /** A power of two in 1..1024. Where the topic exists on some cluster, the others get its present segments instead. */
-  readonly segments: number;
+  /**
+   * A power of two in 1..1024. Where the topic exists on some cluster, the others get its present segments instead;
+   * without a number it is created only then, so that a topic that has just been deleted does not come back.
+   */
+  readonly segments?: number;
+  /** The clusters where it may be created; default: all. With none, the result says what would be created. */
+  readonly createOn?: ReadonlySet<string>;
   /** How long one look, or one creating call, may take in milliseconds; default 30,000. */
   readonly callLimitMs?: number;
   readonly signal?: AbortSignal;
@@ -38,7 +43,7 @@ export interface FanOutResult {
    * together (`layoutsDiffer`). Everything else is not done, and the reason says why; half made topics are not deleted.
    */
   readonly decision: ProvisioningDecision;
-  /** Whether a creating call was made, and what was answered: no proof of having created. */
+  /** What a creating call was answered, where one was made: no proof of having created. */
   readonly answer?: string;
 }
 
@@ -49,9 +54,10 @@ export interface FanOutResult {
  */
 export async function creationFanOut(
   { clusters, clock = systemClock }: CreationFanOutPorts,
-  { topic, segments, callLimitMs = 30_000, signal = new AbortController().signal }: CreationFanOutOptions,
+  options: CreationFanOutOptions,
 ): Promise<ReadonlyMap<string, FanOutResult>> {
-  const wanted = equalSegmentStarts(segments);
+  const { topic, segments, createOn, callLimitMs = 30_000, signal = new AbortController().signal } = options;
+  const wanted = segments === undefined ? undefined : equalSegmentStarts(segments);
   if (splitPartitionName(topic.name) !== undefined) {
     throw new IsthmusError('invalidArgument', `${show(topic.name)} ends in a partition suffix: no scalable topic may`);
   }
@@ -61,25 +67,27 @@ export async function creationFanOut(
       return { cluster, admin, shape: await admin.shape(topic, signal) };
     }),
   );
-  const local: TopicShape = { type: 'scalable', starts: presentStarts(looks) ?? wanted };
+  const starts = presentStarts(looks) ?? wanted;
+  const local: TopicShape = starts === undefined ? { type: 'missing' } : { type: 'scalable', starts };
   const results = looks.map(async ({ cluster, admin, shape }): Promise<[string, FanOutResult]> => {
-    const decision = decide(local, shape);
+    const decision = decide(local, shape, createOn?.has(cluster) ?? true);
     if (decision.type !== 'create') return [cluster, { decision }];
     const answer = await admin.use(
       signal,
-      async (client, limited) => (await performCreation(client, topic, decision.creation, limited)).type,
-      ({ failure }) => failure,
+      async (client, limited) => answerOf(await performCreation(client, topic, decision.creation, limited)),
+      ({ failure, reason }) => `${failure}: ${reason}`,
     );
-    return [cluster, { decision: decide(local, await admin.shape(topic, signal)), answer }];
+    return [cluster, { decision: decide(local, await admin.shape(topic, signal), true), answer }];
   });
   return new Map(await Promise.all(results));
 }
 
-const POLICY = policyFromConfig({});
-
-function decide(local: TopicShape, remote: TopicShape): ProvisioningDecision {
-  return decideProvisioning({ local, remote, policy: POLICY, phase: 'waiting' });
+function decide(local: TopicShape, remote: TopicShape, createTopicToRemoteCluster: boolean): ProvisioningDecision {
+  const policy = { ...POLICY, createTopicToRemoteCluster };
+  return decideProvisioning({ local, remote, policy, phase: 'waiting' });
 }
+
+const POLICY = policyFromConfig({});
 
 /** The segments of the first cluster by name that has the topic: whoever looks at the same clusters takes the same. */
 function presentStarts(

@@ -3,6 +3,7 @@
  * collector nothing happens at all. The meter is one of `@opentelemetry/api`, or anything of its form.
  */
 import type { ControllerStatus } from '../convergence/index.js';
+import type { ProvisioningCounters } from '../provisioning/index.js';
 import type { LayoutController } from './layout-controller.js';
 import type { RemoteRate } from './remote-rate.js';
 import type { Replicator, ReplicatorStatus } from './replicator.js';
@@ -39,6 +40,12 @@ export interface ObservedReplication {
   replicators(): Iterable<{ readonly topic: string; readonly replicator: Pick<Replicator, 'status'> }>;
   /** Running controllers. */
   controllers?(): Iterable<Pick<LayoutController, 'topic' | 'status' | 'exchanges'>>;
+  /** Topics whose existence on a remote is seen to: `status().provisioning.counters` of a provisioner, or one's own. */
+  provisioning?(): Iterable<{
+    readonly topic: string;
+    readonly remote: string;
+    readonly counters: ProvisioningCounters;
+  }>;
   readonly slowPath?: Pick<SlowPath, 'report'>;
   /** By remote cluster. */
   readonly rates?: ReadonlyMap<string, Pick<RemoteRate, 'waiting'>>;
@@ -72,6 +79,10 @@ const METRICS = {
     '{segment}',
     'Sealed source segments that the remote has not drained.',
   ],
+  'provisioning.decisions': ['counter', '{decision}', 'Looks at a topic on both sides, by the reason decided on.'],
+  'provisioning.creations': ['counter', '{call}', 'Creating calls, by kind.'],
+  'provisioning.starts': ['counter', '{event}', 'Times that a replicator was started because its topic was there.'],
+  'provisioning.stops': ['counter', '{event}', 'Times that a running replicator was stopped for want of its topic.'],
   'convergence.diverged_ranges': ['gauge', '{range}', 'Ranges on which the own layout and the one of a peer differ.'],
   'convergence.lag': ['gauge', 's', 'How long the layouts of two clusters differ, or did last.'],
   'convergence.peer_state_age': ['gauge', 's', 'The age of the last state received from a peer.'],
@@ -106,7 +117,8 @@ export function observeReplication<Instrument extends ObservableInstrument>(
   return () => meter.removeBatchObservableCallback(callback, all);
 }
 
-function collect({ replicators, controllers, slowPath, rates }: ObservedReplication, observe: Observe): void {
+function collect(observed: ObservedReplication, observe: Observe): void {
+  const { replicators, controllers, provisioning, slowPath, rates } = observed;
   for (const { topic, replicator } of replicators()) observeReplicator(topic, replicator.status(), observe);
   for (const controller of controllers?.() ?? []) {
     const { topic } = controller;
@@ -116,6 +128,9 @@ function collect({ replicators, controllers, slowPath, rates }: ObservedReplicat
     }
     const status = controller.status();
     if (status !== undefined) observeController(topic, status, observe);
+  }
+  for (const { topic, remote, counters } of provisioning?.() ?? []) {
+    observeProvisioning({ topic, remote }, counters, observe);
   }
   const budget = slowPath?.report();
   if (budget !== undefined) {
@@ -155,6 +170,19 @@ function observeReplicator(topic: string, status: ReplicatorStatus, observe: Obs
     if (backlog !== undefined) observe('replication.backlog', backlog, { ...at, segment: segmentId });
   }
   for (const [reason, number] of waiting) observe('replication.waiting', number, { ...at, reason });
+}
+
+function observeProvisioning(
+  at: { readonly topic: string; readonly remote: string },
+  { decisions, creations, starts, stops }: ProvisioningCounters,
+  observe: Observe,
+): void {
+  for (const [reason, times] of Object.entries(decisions)) observe('provisioning.decisions', times, { ...at, reason });
+  for (const [creation, times] of Object.entries(creations)) {
+    observe('provisioning.creations', times, { ...at, creation });
+  }
+  observe('provisioning.starts', starts, at);
+  observe('provisioning.stops', stops, at);
 }
 
 function observeController(topic: string, { peers }: ControllerStatus, observe: Observe): void {

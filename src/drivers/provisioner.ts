@@ -23,7 +23,7 @@ import {
 } from '../provisioning/index.js';
 import { newCounters, type SegmentWait } from '../replication/index.js';
 import { systemClock } from './clock.js';
-import { ClusterAdmin, type ConnectAdmin, performCreation } from './cluster-admin.js';
+import { answerOf, ClusterAdmin, type ConnectAdmin, performCreation } from './cluster-admin.js';
 import { EventStream } from './events.js';
 import type { ProducerPermit, ProvisionedReplicator, ProvisionedRun } from './provisioned-run.js';
 import type { ReplicatorStatus } from './replicator.js';
@@ -222,8 +222,7 @@ class TopicProvisioner implements Provisioner {
     const answer = await this.remote.use(
       this.stopping.signal,
       async (admin, signal) => {
-        const result = await performCreation(admin, this.options.topic, creation, signal);
-        return result.type === 'done' ? result.type : `${result.type}: ${result.reason}`;
+        return answerOf(await performCreation(admin, this.options.topic, creation, signal));
       },
       ({ failure, reason }) => `${failure}: ${reason}`,
     );

@@ -1,5 +1,6 @@
 /** The decision table as Markdown: the page of the docs is written from it, so that the two cannot drift apart. */
-import { type LocalKind, PROVISIONING_PHASES, REMOTE_KINDS, type RemoteKind } from './cells.js';
+import { type LocalKind, PROVISIONING_PHASES, type ProvisioningPhase, REMOTE_KINDS, type RemoteKind } from './cells.js';
+import { ruleOf } from './decide.js';
 import { ON_PARTITION_MISMATCH } from './policy.js';
 import { PROVISIONING_REASONS } from './reasons.js';
 import { PROVISIONING_OUTCOMES, PROVISIONING_TABLE, type ProvisioningRule } from './table.js';
@@ -38,12 +39,24 @@ const REMOTE: Readonly<Record<RemoteKind, string>> = {
   otherSegments: 'scalable, other segments',
 };
 
-/** The table, its outcomes and its reasons, as three Markdown tables with headings of the third level. */
-export function provisioningMarkdown(): string {
+/**
+ * The table, its outcomes and its reasons, as Markdown tables with headings of the third level. `seen` is what released
+ * brokers were seen to do in some cells, with creation on and off, in words: it is shown beside what is decided here.
+ */
+export function provisioningMarkdown(
+  seen: readonly {
+    readonly local: LocalKind;
+    readonly remote: RemoteKind;
+    readonly phase: ProvisioningPhase;
+    readonly on?: string;
+    readonly off?: string;
+  }[] = [],
+): string {
   const columns = ['Local', 'Remote', 'Creation', 'Partition mismatch', 'Same shape', 'Phase', 'Outcome', 'Reason'];
   return [
     '### Cells',
     table(columns, PROVISIONING_TABLE.map(row)),
+    ...(seen.length === 0 ? [] : ['### Beside Pulsar 5.0.1', table(SEEN_COLUMNS, seen.map(seenRow))]),
     '### Outcomes',
     table(['Outcome', 'What it means'], Object.entries(PROVISIONING_OUTCOMES).map(codeFirst)),
     '### Reasons',
@@ -66,6 +79,26 @@ function row({ local, remote, create, mismatch, sameShape, phases, outcome, reas
 }
 
 const ANY = 'any';
+
+const SEEN_COLUMNS = [
+  'Local',
+  'Remote',
+  'Phase',
+  '5.0.1, creation on',
+  'isthmus, creation on',
+  '5.0.1, creation off',
+  'isthmus, creation off',
+];
+
+type Seen = NonNullable<Parameters<typeof provisioningMarkdown>[0]>[number];
+
+function seenRow({ local, remote, phase, on = '-', off = '-' }: Seen): string[] {
+  const decided = (create: boolean) => {
+    const { outcome, reason } = ruleOf({ local, remote, create, mismatch: 'stop', sameShape: false, phase });
+    return `${code(outcome)}: ${code(reason)}`;
+  };
+  return [LOCAL[local], REMOTE[remote], phase, on, decided(true), off, decided(false)];
+}
 
 /** The kinds of local topic that do not decide alone. */
 const locals = Object.entries(REMOTE_KINDS).filter(([, kinds]) => kinds.length > 1);

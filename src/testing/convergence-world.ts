@@ -61,6 +61,10 @@ export interface WorldCluster {
 
 export interface WorldOptions {
   readonly seed: number;
+  /** Time that is shared with others; default a clock of its own. */
+  readonly clock?: VirtualClock;
+  /** The rule of the controllers; default the real one. For tests of the world itself. */
+  readonly step?: typeof stepController;
   readonly clusters: readonly WorldCluster[];
   readonly faults?: LinkFaults;
   /** Messages wait to be delivered by hand; default false. */
@@ -122,6 +126,8 @@ interface Member {
   /** The present leader, then those that were deposed and do not know it yet. */
   leaders: Leader[];
   readonly failures: StoreFailure[];
+  /** By how much its clock differs from the time. */
+  skewMs: number;
   /** How often each boundary was added to, and removed from, what the cluster states. */
   readonly added: Map<number, number>;
   readonly removed: Map<number, number>;
@@ -144,7 +150,7 @@ interface Leader {
 }
 
 export class ConvergenceWorld {
-  readonly clock = new VirtualClock();
+  readonly clock: VirtualClock;
   /** For faults and partitions; what it carries is the world's own. */
   get network(): LossyNetwork<unknown> {
     return this.messages as LossyNetwork<unknown>;
@@ -161,6 +167,7 @@ export class ConvergenceWorld {
 
   constructor(private readonly options: WorldOptions) {
     const { seed, clusters, faults, byHand = false, hostDelayMs = [0, 0], unseenRate = 0 } = options;
+    this.clock = options.clock ?? new VirtualClock();
     this.random = seededRandom(seed);
     this.hostDelayMs = hostDelayMs;
     this.unseenRate = unseenRate;
@@ -183,6 +190,10 @@ export class ConvergenceWorld {
   /** The layout as stored. */
   layout(cluster: string): Layout {
     return this.member(cluster).layout;
+  }
+
+  hostOf(cluster: string): 'atomic' | 'plan' {
+    return this.member(cluster).host;
   }
 
   /** The state of the present leader; undefined when there is none. */
@@ -218,7 +229,7 @@ export class ConvergenceWorld {
     const term = member.termless ? undefined : member.term;
     const options = { ...member.options, ...(member.host === 'plan' ? { operations: PULSAR_OPERATIONS } : {}) };
     const others = members.filter((other) => other !== cluster);
-    const step = startController({ options, term, layout, members: others, nowMs: this.clock.nowMs });
+    const step = startController({ options, term, layout, members: others, nowMs: this.nowOf(member) });
     const leader: Leader = {
       member,
       state: step.state,
@@ -250,8 +261,9 @@ export class ConvergenceWorld {
   evaluate(cluster: string): void {
     const leader = this.leader(cluster);
     if (leader === undefined) return;
-    const decision = leader.member.policy(leader.state, this.clock.nowMs);
-    this.dispatch(leader, { type: 'policy', decision, nowMs: this.clock.nowMs });
+    const nowMs = this.nowOf(leader.member);
+    const decision = leader.member.policy(leader.state, nowMs);
+    this.dispatch(leader, { type: 'policy', decision, nowMs });
   }
 
   setPolicy(cluster: string, policy: WorldPolicy): void {
@@ -261,13 +273,27 @@ export class ConvergenceWorld {
   /** An operator's change. Throws what the controller throws. */
   operate(cluster: string, operation: ManualOperation): void {
     const leader = this.leader(cluster);
-    if (leader !== undefined) this.dispatch(leader, { type: 'manual', operation, nowMs: this.clock.nowMs });
+    if (leader !== undefined) this.dispatch(leader, { type: 'manual', operation, nowMs: this.nowOf(leader.member) });
   }
 
   /** Somebody else changes the stored layout. Whoever leads sees it, unless it goes unseen. */
   interfere(cluster: string, change: (layout: Layout) => Layout): void {
     const member = this.member(cluster);
     this.write(member, change(member.layout));
+  }
+
+  /**
+   * The stored layout has become another, of which the world asks nothing: a segment was pruned or rolled over, or
+   * somebody else is responsible. Whoever leads sees it, unless it goes unseen.
+   */
+  replace(cluster: string, layout: Layout): void {
+    const member = this.member(cluster);
+    if (member.layout !== layout) this.store(member, layout);
+  }
+
+  /** The clock of a cluster's leaders jumps. */
+  jump(cluster: string, ms: number): void {
+    this.member(cluster).skewMs += ms;
   }
 
   /** The topic is deleted and made again: its epochs begin anew, and another leader with them. */
@@ -293,7 +319,7 @@ export class ConvergenceWorld {
     member.members = members;
     const others = members.filter((other) => other !== cluster);
     for (const leader of member.leaders) {
-      this.dispatch(leader, { type: 'members', members: others, nowMs: this.clock.nowMs });
+      this.dispatch(leader, { type: 'members', members: others, nowMs: this.nowOf(member) });
     }
   }
 
@@ -318,6 +344,10 @@ export class ConvergenceWorld {
     return member;
   }
 
+  private nowOf({ skewMs }: Member): number {
+    return this.clock.nowMs + skewMs;
+  }
+
   private leader(cluster: string): Leader | undefined {
     return this.member(cluster).leaders[0];
   }
@@ -331,7 +361,7 @@ export class ConvergenceWorld {
   private dispatch(leader: Leader, event: ControllerEvent): void {
     if (!leader.isAlive) return;
     const before = leader.state;
-    const { state, effects } = stepController(before, event);
+    const { state, effects } = (this.options.step ?? stepController)(before, event);
     leader.state = state;
     const { cluster } = leader.member;
     for (const effect of effects) {
@@ -372,8 +402,8 @@ export class ConvergenceWorld {
 
   private arm(leader: Leader, atMs: number): void {
     leader.cancelWake();
-    leader.cancelWake = this.clock.schedule(Math.max(0, atMs - this.clock.nowMs), () => {
-      this.dispatch(leader, { type: 'tick', nowMs: this.clock.nowMs });
+    leader.cancelWake = this.clock.schedule(Math.max(0, atMs - this.nowOf(leader.member)), () => {
+      this.dispatch(leader, { type: 'tick', nowMs: this.nowOf(leader.member) });
     });
   }
 
@@ -398,7 +428,7 @@ export class ConvergenceWorld {
       case 'reload':
         return this.later(leader, () => {
           const { layout } = leader.member;
-          this.dispatch(leader, { type: 'layout', layout, reloaded: true, nowMs: this.clock.nowMs });
+          this.dispatch(leader, { type: 'layout', layout, reloaded: true, nowMs: this.nowOf(leader.member) });
         });
     }
   }
@@ -412,12 +442,12 @@ export class ConvergenceWorld {
     if (member.layout.epoch !== expectedEpoch) {
       this.tell({ type: 'changeFailed', cluster: member.cluster, reason: 'somebody else was first' });
       return this.later(leader, () => {
-        this.dispatch(leader, { type: 'conflict', layout: member.layout, nowMs: this.clock.nowMs });
+        this.dispatch(leader, { type: 'conflict', layout: member.layout, nowMs: this.nowOf(member) });
       });
     }
     this.write(member, layout);
     if (failure === 'after') return this.changeFailed(leader, 'the store did not answer');
-    this.later(leader, () => this.dispatch(leader, { type: 'committed', layout, nowMs: this.clock.nowMs }));
+    this.later(leader, () => this.dispatch(leader, { type: 'committed', layout, nowMs: this.nowOf(member) }));
   }
 
   private operateHost(leader: Leader, operation: Operation): void {
@@ -426,7 +456,7 @@ export class ConvergenceWorld {
     if (failure === 'before') return this.changeFailed(leader, 'the broker is not there');
     let layout: Layout;
     try {
-      layout = executeOperation(member.layout, operation, this.clock.nowMs);
+      layout = executeOperation(member.layout, operation, this.nowOf(member));
     } catch (error) {
       if (error instanceof IsthmusError) return this.changeFailed(leader, error.message);
       throw error;
@@ -434,7 +464,7 @@ export class ConvergenceWorld {
     this.write(member, layout, operation);
     if (failure === 'after') return this.changeFailed(leader, 'the broker did not answer');
     this.later(leader, () => {
-      this.dispatch(leader, { type: 'committed', layout: member.layout, nowMs: this.clock.nowMs });
+      this.dispatch(leader, { type: 'committed', layout: member.layout, nowMs: this.nowOf(member) });
     });
   }
 
@@ -444,19 +474,23 @@ export class ConvergenceWorld {
     this.later(leader, () => {
       const { layout } = member;
       const random = this.random();
-      this.dispatch(leader, { type: 'changeFailed', reason, layout, nowMs: this.clock.nowMs, random });
+      this.dispatch(leader, { type: 'changeFailed', reason, layout, nowMs: this.nowOf(member), random });
     });
   }
 
   private write(member: Member, layout: Layout, operation?: Operation): void {
     const complaint = checkWrite(member.layout, layout);
     if (complaint !== undefined) throw this.broken(member.cluster, complaint);
+    this.store(member, layout, operation);
+  }
+
+  private store(member: Member, layout: Layout, operation?: Operation): void {
     member.layout = layout;
     this.lastChangeAtMs = this.clock.nowMs;
     this.tell({ type: 'written', cluster: member.cluster, layout, ...(operation === undefined ? {} : { operation }) });
     for (const leader of member.leaders) {
       if (this.random() < this.unseenRate) continue;
-      this.later(leader, () => this.dispatch(leader, { type: 'layout', layout, nowMs: this.clock.nowMs }));
+      this.later(leader, () => this.dispatch(leader, { type: 'layout', layout, nowMs: this.nowOf(member) }));
     }
   }
 
@@ -475,7 +509,8 @@ export class ConvergenceWorld {
     if (!leader.isAlive || leader.state.peers.get(peer)?.inFlight?.pushId !== pushId) return;
     this.tell({ type: 'pushFailed', from: leader.member.cluster, to: peer, reason });
     const random = this.random();
-    this.dispatch(leader, { type: 'pushFailed', peer, pushId, reason, unsupported, nowMs: this.clock.nowMs, random });
+    const nowMs = this.nowOf(leader.member);
+    this.dispatch(leader, { type: 'pushFailed', peer, pushId, reason, unsupported, nowMs, random });
   }
 
   private answer(leader: Leader, requestId: number, result: Omit<ExchangeResult, 'topic'>): void {
@@ -493,7 +528,6 @@ export class ConvergenceWorld {
   }
 
   private arrive({ from, to, message }: Transit<WorldMessage>): void {
-    const nowMs = this.clock.nowMs;
     if (message.type === 'push') return this.receive(from, to, message);
     const { sender, pushId } = message;
     if (message.type === 'refusal') return this.pushFailed(sender, from, pushId, 'no such endpoint', true);
@@ -501,6 +535,7 @@ export class ConvergenceWorld {
     this.tell({ type: 'answer', from, to, result: message.result });
     sender.heardHops = Math.max(sender.heardHops, message.hops);
     const random = this.random();
+    const nowMs = this.nowOf(sender.member);
     this.dispatch(sender, { type: 'answered', peer: from, pushId, result: message.result, nowMs, random });
   }
 
@@ -514,11 +549,11 @@ export class ConvergenceWorld {
     const requestId = this.nextRequestId++;
     leader.requests.set(requestId, { sender, pushId });
     leader.heardHops = Math.max(leader.heardHops, message.hops);
-    this.dispatch(leader, { type: 'pushed', requestId, from, state, nowMs: this.clock.nowMs });
+    this.dispatch(leader, { type: 'pushed', requestId, from, state, nowMs: this.nowOf(member) });
   }
 
   private broken(cluster: string, rule: string): BrokenInvariant {
-    return new BrokenInvariant(`seed ${this.options.seed}, at ${this.clock.nowMs} ms, ${cluster}: ${rule}`);
+    return new BrokenInvariant(`convergence: ${cluster} at ${this.clock.nowMs} ms, seed ${this.options.seed}: ${rule}`);
   }
 }
 
@@ -537,6 +572,7 @@ function newMember(from: WorldCluster, members: string[]): Member {
     isSupported: true,
     leaders: [],
     failures: [],
+    skewMs: 0,
     added: new Map(),
     removed: new Map(),
     shapeChanges: 0,

@@ -301,15 +301,18 @@ function arbKey(): fc.Arbitrary<KeyFields> {
     fc.constantFrom('', 'k1', 'order-42', 'key-30884'),
     fc.string({ unit: 'grapheme', maxLength: 6 }),
   );
-  const key = fc.oneof<fc.Arbitrary<KeyFields>[]>(
-    fc.constant({}),
-    text.map((partitionKey) => ({ partitionKey })),
-    text.map((partitionKey) => ({ partitionKey, partitionKeyB64: false })),
-    fc.uint8Array({ maxLength: 5 }).map((bytes) => ({
-      partitionKey: Buffer.from(bytes).toString('base64'),
-      partitionKeyB64: true,
-    })),
-    fc.constant({ nullPartitionKey: true }),
+  const key = fc.oneof(
+    { withCrossShrink: true },
+    fc.constant<KeyFields>({}),
+    text.map((partitionKey): KeyFields => ({ partitionKey })),
+    text.map((partitionKey): KeyFields => ({ partitionKey, partitionKeyB64: false })),
+    fc.uint8Array({ maxLength: 5 }).map(
+      (bytes): KeyFields => ({
+        partitionKey: Buffer.from(bytes).toString('base64'),
+        partitionKeyB64: true,
+      }),
+    ),
+    fc.constant<KeyFields>({ nullPartitionKey: true }),
   );
   const ordering = seldom(fc.uint8Array({ maxLength: 4 }));
   return fc.tuple(key, ordering).map(([fields, orderingKey]) => present<KeyFields>({ ...fields, orderingKey }));
@@ -353,11 +356,16 @@ function arbStalePosition(): fc.Arbitrary<readonly [string, string]> {
 }
 
 function arbTime(): fc.Arbitrary<number> {
-  return fc.oneof(fc.constantFrom(0, 1, 1700000000000), fc.integer({ min: 0, max: 2 ** 45 }));
+  return fc.oneof(
+    { withCrossShrink: true },
+    fc.constantFrom(0, 1, 1700000000000),
+    fc.integer({ min: 0, max: 2 ** 45 }),
+  );
 }
 
 function arbUint64(): fc.Arbitrary<bigint> {
   return fc.oneof(
+    { withCrossShrink: true },
     fc.bigInt({ min: 0n, max: 9n }),
     fc.constantFrom(LAST_UINT64, 2n ** 53n + 1n, 2n ** 63n),
     fc.bigInt({ min: 0n, max: LAST_UINT64 }),

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import {
   applyShape,
   createLayout,
+  isLegacy,
   type Layout,
   mergeSegments,
   pruneSegment,
@@ -15,7 +16,7 @@ import {
   type Shape,
   splitSegment,
 } from '../layout/index.js';
-import { equalBoundaries, equalWidthSplits, RING_END } from '../ring/index.js';
+import { equalBoundaries, equalWidthSplits, formatRange, RING_END } from '../ring/index.js';
 
 /** The time of every arbitrary layout's operations: what they say does not depend on a clock. */
 const NOW_MS = 1_700_000_000_000;
@@ -100,9 +101,27 @@ export function arbLayoutHistory(options: LayoutArbitraryOptions = {}): fc.Arbit
   return fc.record({ segments: fc.integer({ min: 1, max: 7 }), steps: fc.array(step, { maxLength: maxSteps }) });
 }
 
-/** A layout that random operations have led to. */
+/** A layout that random operations have led to. Prints as one line. */
 export function arbLayout(options?: LayoutArbitraryOptions): fc.Arbitrary<Layout> {
-  return arbLayoutHistory(options).map(layoutAfter);
+  return arbLayoutHistory(options).map((history) => {
+    const layout = layoutAfter(history);
+    return printedAs(layout, `layout(epoch ${layout.epoch}: ${describeSegments([...layout.segments.values()])})`);
+  });
+}
+
+/** A value that fast-check prints as this text. Not enumerable, so that comparing and copying it sees its fields alone. */
+export function printedAs<T extends object>(value: T, text: string): T {
+  return Object.defineProperty(value, fc.toStringMethod, { value: () => text });
+}
+
+/** Segments in one line: ids, ranges, bucket boundaries, and what is special about them. */
+export function describeSegments(segments: readonly Segment[]): string {
+  const lines = segments.map((segment) => {
+    const splits = segment.entryBucketSplits.map((split) => split.toString(16)).join(' ');
+    const kind = `${isLegacy(segment) ? ' legacy' : ''}${segment.state === 'sealed' ? ' sealed' : ''}`;
+    return `${segment.segmentId}=${formatRange(segment.range)}[${splits}]${kind}`;
+  });
+  return lines.join(', ');
 }
 
 /** The layout that a history leads to. A step that its layout cannot take is passed over. */

@@ -56,13 +56,22 @@ export function arbColdMarks(shape: Shape, base?: readonly number[]): fc.Arbitra
 /** Caps of a cluster, from one segment of one bucket upwards. */
 export function arbCaps(): fc.Arbitrary<Caps> {
   return fc.record({
-    maxSegments: fc.oneof(fc.integer({ min: 1, max: 64 }), fc.constant(Number.MAX_SAFE_INTEGER)),
-    maxEntryBucketsPerSegment: fc.oneof(fc.integer({ min: 1, max: 64 }), fc.constant(65_536)),
+    maxSegments: fc.oneof(
+      { withCrossShrink: true },
+      fc.integer({ min: 1, max: 64 }),
+      fc.constant(Number.MAX_SAFE_INTEGER),
+    ),
+    maxEntryBucketsPerSegment: fc.oneof(
+      { withCrossShrink: true },
+      fc.integer({ min: 1, max: 64 }),
+      fc.constant(65_536),
+    ),
   });
 }
 
 function arbCount(): fc.Arbitrary<number> {
   return fc.oneof(
+    { withCrossShrink: true },
     { weight: 6, arbitrary: fc.nat({ max: 9 }) },
     { weight: 1, arbitrary: fc.constantFrom(Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER) },
   );

@@ -11,11 +11,14 @@ export interface PositionOptions {
   readonly parts?: 'never' | 'sometimes' | 'always';
 }
 
+/** Objects as everybody makes them. */
+const PLAIN = { noNullPrototype: true } as const;
+
 /** A position in a source segment. Ids are 0..2^63-1, often neighbours beyond 2^53; shrinks to 0:0. */
 export function arbSourcePosition({ parts = 'sometimes' }: PositionOptions = {}): fc.Arbitrary<SourcePosition> {
-  const whole = fc.record({ ledgerId: arbId(), entryId: arbId() });
+  const whole = fc.record({ ledgerId: arbId(), entryId: arbId() }, PLAIN);
   if (parts === 'never') return whole;
-  const part = fc.record({ ledgerId: arbId(), entryId: arbId(), part: arbPart() });
+  const part = fc.record({ ledgerId: arbId(), entryId: arbId(), part: arbPart() }, PLAIN);
   return parts === 'always' ? part : fc.oneof({ withCrossShrink: true }, whole, part);
 }
 
@@ -26,6 +29,7 @@ function arbPart(): fc.Arbitrary<number> {
 
 function arbId(): fc.Arbitrary<bigint> {
   return fc.oneof(
+    { withCrossShrink: true },
     { weight: 4, arbitrary: fc.bigInt({ min: 0n, max: 12n }) },
     {
       weight: 1,

@@ -4,10 +4,10 @@
  * prints one line a layout.
  */
 import fc from 'fast-check';
-import { isLegacy, type Layout, type Segment } from '../layout/index.js';
+import type { Layout, Segment } from '../layout/index.js';
 import type { RemoteLayout, SourceSegment } from '../rebatch/index.js';
-import { FULL_RANGE, formatRange, type HashRange, RING_END } from '../ring/index.js';
-import { arbLayout, arbLayoutHistory, layoutAfter } from './layouts.js';
+import { FULL_RANGE, type HashRange, RING_END } from '../ring/index.js';
+import { arbLayout, arbLayoutHistory, describeSegments, layoutAfter, printedAs } from './layouts.js';
 
 export interface RemoteLayoutOptions {
   /** The most operations in a layout's history, 6 by default. */
@@ -88,12 +88,6 @@ function arbPartitions(): fc.Arbitrary<RemoteLayout> {
   });
 }
 
-/** Not enumerable, so that comparing and copying a layout sees its fields alone. */
 function printedAsLine(remote: RemoteLayout): RemoteLayout {
-  const segments = remote.active.map((segment) => {
-    const splits = segment.entryBucketSplits.map((split) => split.toString(16)).join(' ');
-    return `${segment.segmentId}=${formatRange(segment.range)}[${splits}]${isLegacy(segment) ? ' legacy' : ''}`;
-  });
-  const line = `remote(epoch ${remote.epoch}: ${segments.join(', ')})`;
-  return Object.defineProperty(remote, fc.toStringMethod, { value: () => line });
+  return printedAs(remote, `remote(epoch ${remote.epoch}: ${describeSegments(remote.active)})`);
 }

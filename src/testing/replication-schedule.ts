@@ -17,7 +17,7 @@ import type { OnceFault } from './replication-run.js';
 import { ReplicationWorld, type ReplicationWorldOptions } from './replication-world.js';
 
 /** What is written, and how often. */
-const WRITES: { readonly [kind in EntryKind]: number } = {
+export const WRITES: { readonly [kind in EntryKind]: number } = {
   single: 10,
   batch: 8,
   wideBatch: 7,
@@ -38,7 +38,8 @@ const WRITES: { readonly [kind in EntryKind]: number } = {
   replicated: 1,
 };
 
-const CHANGES = {
+/** How layouts and stores change. */
+export const CHANGES = {
   split: 4,
   splitAt: 2,
   merge: 3,
@@ -52,7 +53,7 @@ const CHANGES = {
 };
 
 /** What befalls processes and connections, and how often. */
-const FAULTS = {
+export const FAULTS = {
   crash: 4,
   cut: 4,
   stall: 5,
@@ -155,7 +156,7 @@ export function arbReplicationSchedule({
 }
 
 /** How long the last faults have to come to pass. */
-const LAST_MS = 150;
+export const LAST_MS = 150;
 
 /** Longer than any message takes. */
 const HEARD_MS = 200;
@@ -212,10 +213,11 @@ export function runReplicationSchedule(schedule: ReplicationSchedule, settings: 
   return world;
 }
 
-function happen(
+/** Lets one thing happen. */
+export function happen(
   world: ReplicationWorld,
-  { type, at, pick }: ReplicationHappening,
-  schedule: ReplicationSchedule,
+  { type, at, pick }: Omit<ReplicationHappening, 'afterMs'>,
+  schedule: Pick<ReplicationSchedule, 'ttlMs'>,
 ): void {
   const link = picked(world.links, at);
   switch (type) {

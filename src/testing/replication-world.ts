@@ -1,5 +1,5 @@
 /**
- * A simulated world of replication: two or three clusters whose topics are replicated to each other by the real machines,
+ * A simulated world of replication: clusters whose topics are replicated to each other by the real machines,
  * in virtual time, from one seed. Layouts change on both sides at any moment, connections break, answers are lost,
  * processes die between any two effects and others take over. After every step the invariants of replication are
  * checked by brute force: no loss, order, affinity, no loops, duplicates only where they are allowed, verbatim copies,
@@ -42,7 +42,7 @@ export interface WorldClusterOptions {
 
 export interface ReplicationWorldOptions {
   readonly seed: number;
-  /** Named a, b, c. */
+  /** Two to six, named a, b, c ... */
   readonly clusters: readonly WorldClusterOptions[];
   /** All clusters replicate to each other, or the first to the others. */
   readonly directions: 'all' | 'first';
@@ -61,9 +61,14 @@ export interface ReplicationWorldOptions {
   /** Segments begin before their parents are drained: for tests of the world itself. */
   readonly isParentGateDropped?: boolean;
   readonly onTrace?: (line: string) => void;
+  /** Told of every layout that a cluster has from now on. */
+  readonly onLayout?: (cluster: string, layout: Layout) => void;
 }
 
-const NAMES = ['a', 'b', 'c'];
+/** The most clusters of a world. */
+export const MAX_CLUSTERS = 6;
+
+const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 
 /** Small and fast, so that everything happens often. */
 const OPTIONS = {
@@ -195,6 +200,7 @@ export class ReplicationWorld implements LinkHost {
       this.seal(topic, segment.segmentId);
     }
     topic.change(next);
+    this.settings.onLayout?.(topic.cluster, next);
   }
 
   /** An active segment takes no more writes, before its layout says so: that comes after a while, with a successor. */

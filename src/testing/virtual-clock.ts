@@ -3,6 +3,9 @@
  * order in which they were scheduled, so that the same world always takes the same course.
  */
 
+/** More callbacks at one moment are a circle. */
+const MOST_AT_ONCE = 100_000;
+
 interface Scheduled {
   readonly atMs: number;
   readonly order: number;
@@ -15,6 +18,8 @@ export class VirtualClock {
   /** The next to run is the last. */
   private readonly scheduled: Scheduled[] = [];
   private nextOrder = 0;
+  private ran = 0;
+  private ranNow = 0;
 
   constructor(startMs = 1_700_000_000_000) {
     this.nowMs = startMs;
@@ -37,16 +42,24 @@ export class VirtualClock {
     };
   }
 
+  /** How many callbacks have run. */
+  get steps(): number {
+    return this.ran;
+  }
+
   /** The time of the next callback; undefined when there is none. */
   get nextAtMs(): number | undefined {
     return this.scheduled.at(-1)?.atMs;
   }
 
-  /** Goes on to the next callback and runs it; false when there is none. */
+  /** Goes on to the next callback and runs it; false when there is none. Throws when callbacks go round in a circle. */
   runNext(): boolean {
     const next = this.scheduled.pop();
     if (next === undefined) return false;
+    this.ranNow = next.atMs === this.nowMs ? this.ranNow + 1 : 0;
+    if (this.ranNow > MOST_AT_ONCE) throw new Error(`time stands still at ${this.nowMs} ms`);
     this.nowMs = next.atMs;
+    this.ran++;
     next.run();
     return true;
   }

@@ -153,6 +153,26 @@ describe('the status page', () => {
     expect(await page.title()).toContain('! 1 topic to look at');
   });
 
+  it('lists topics that are not on every cluster, with what is in the way, until they are', async () => {
+    const decided = {
+      type: 'stop',
+      outcome: 'stop',
+      reason: 'scalablePartial',
+      message: 'local: a scalable topic of 2 segments; remote: a scalable topic of 2 segments, absent 1',
+    } as const;
+    const counters = { decisions: { scalablePartial: 2 }, creations: {}, starts: 0, stops: 0 };
+    const creation = { topic: 'orders', isReady: false, clusters: [{ cluster: 'b', decision: decided, counters }] };
+    const { page, complaints, tell } = await shown({ ...statusView([convergedTopic('other')]), creations: [creation] });
+    await page.getByText('1 topic is not on every cluster yet, and not replicated').waitFor();
+    expect(await page.locator('[data-key="incomplete"] li').textContent()).toMatch(
+      /^orders on b: .*absent 1.*Delete it there, or complete it\.$/,
+    );
+    expect(complaints).toEqual([]);
+    await picture(page, 'incomplete');
+    tell({ ...statusView([convergedTopic('other')]), creations: [{ ...creation, isReady: true }] });
+    await page.locator('[data-key="incomplete"]').waitFor({ state: 'detached' });
+  });
+
   it('keeps what was opened or closed by hand when it draws anew', async () => {
     const { page, tell } = await shown(statusView([convergedTopic('one'), convergedTopic('two')]));
     await page.locator('summary', { hasText: 'two' }).click();

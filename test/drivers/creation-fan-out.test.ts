@@ -80,6 +80,20 @@ describe('the creation of a scalable topic on every cluster', () => {
     }
   });
 
+  it('without a count it creates only what some cluster has; where it may not create it says what is missing', async () => {
+    const admins = clusters();
+    const clients = new Map(['a', 'b', 'c'].map((name) => [name, () => admins.admin(name, ISTHMUS)]));
+    const nowhere = { a: 'wait localMissing', b: 'wait localMissing', c: 'wait localMissing' };
+    expect(told(await creationFanOut({ clusters: clients }, { topic }))).toEqual(nowhere);
+    await by(admins, 'b').createScalable(topic, { starts: [0, 0x8000], segments: 2 }, signal);
+    const none = await creationFanOut({ clusters: clients }, { topic, createOn: new Set() });
+    expect(told(none)).toEqual({ a: 'wait topicMissing', b: 'replicate sameShape', c: 'wait topicMissing' });
+    expect(creationsOf(admins)).toEqual([]);
+    const some = await creationFanOut({ clusters: clients }, { topic, createOn: new Set(['c']) });
+    expect(told(some)).toEqual({ a: 'wait topicMissing', b: 'replicate sameShape', c: 'replicate sameShape' });
+    expect([...some.values()].map(({ answer }) => answer)).toEqual([undefined, undefined, 'done']);
+  });
+
   it('refuses a count that is no power of two, and a name that ends in a partition suffix, before any call', async () => {
     const admins = clusters();
     await expect(fanOut(admins, 3)).rejects.toMatchObject({ code: 'invalidArgument' });

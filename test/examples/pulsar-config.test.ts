@@ -28,6 +28,7 @@ it('two clusters and a topic are enough: both directions, with limits that do no
     subscriptionPrefix: 'isthmus',
     startAt: 'earliest',
     convergeLayouts: true,
+    createTopics: false,
     budget: { bytesPerSecond: 16 * 1024 * 1024, slots: 4 },
     rate: {},
     http: { host: '127.0.0.1', port: 8085 },

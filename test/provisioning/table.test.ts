@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { SEEN } from '../../scripts/provisioning-seen.js';
 import {
   cellOf,
   covers,
@@ -220,7 +221,20 @@ describe('the table', () => {
 
   it('is what the page of the docs shows', () => {
     const page = readFileSync(new URL('../../docs/provisioning.md', import.meta.url), 'utf8');
-    expect(page.includes(`begin -->\n\n${provisioningMarkdown()}\n\n<!--`)).toBe(true);
+    expect(page.includes(`begin -->\n\n${provisioningMarkdown(SEEN)}\n\n<!--`)).toBe(true);
+  });
+
+  it('stands beside what released brokers do: once for a cell, in cells that there are', () => {
+    const sides = SEEN.map(({ local, remote, phase }) => `${local} against ${remote}, ${phase}`);
+    expect(new Set(sides).size).toBe(sides.length);
+    const known = new Set(cells.map(({ local, remote, phase }) => `${local} against ${remote}, ${phase}`));
+    expect(sides.filter((side) => !known.has(side))).toEqual([]);
+    const [row] = provisioningMarkdown(SEEN.slice(0, 1))
+      .split('\n')
+      .filter((line) => line.includes('| waiting |'));
+    expect(row).toMatch(
+      /^\| plain \| no topic \| waiting \| .* \| `createPlain`: `topicMissing` \| .* \| `wait`: `topicMissing` \|$/,
+    );
   });
 });
 

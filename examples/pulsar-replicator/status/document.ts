@@ -3,14 +3,17 @@
  * polls `/status.json` read this and nothing else. Positions and terms are text, times are milliseconds, ranges are of
  * the 16-bit segment ring.
  */
-import type {
-  BudgetReport,
-  ControllerStatus,
-  HashRange,
-  Layout,
-  PeerStatus,
-  ReplicatorCounters,
-  Segment,
+import {
+  type BudgetReport,
+  type ControllerStatus,
+  type HashRange,
+  type Layout,
+  type PeerStatus,
+  PROVISIONING_REASONS,
+  type ProvisioningCounters,
+  type ProvisioningDecision,
+  type ReplicatorCounters,
+  type Segment,
 } from 'isthmus';
 import { type ReplicatorStatus, type SegmentLine, topicStatus } from 'isthmus/drivers';
 import { type Convergence, compareLayouts } from './compare.js';
@@ -50,6 +53,20 @@ export interface TopicView {
   readonly directions: readonly DirectionView[];
 }
 
+/** A topic that the program creates where it is missing, as it was last looked at. */
+export interface CreationView {
+  readonly topic: string;
+  /** It is on every cluster, and has been handed on to be replicated. */
+  readonly isReady: boolean;
+  readonly clusters: readonly {
+    readonly cluster: string;
+    readonly decision: ProvisioningDecision;
+    /** What the last creating call was answered, where the last look made one. */
+    readonly answer?: string;
+    readonly counters: ProvisioningCounters;
+  }[];
+}
+
 /** All that a document is built from. */
 export interface StatusView {
   readonly process: string;
@@ -57,6 +74,8 @@ export interface StatusView {
   readonly startedAtMs: number;
   readonly members: readonly MemberView[];
   readonly topics: readonly TopicView[];
+  /** Absent where the program creates no topics. */
+  readonly creations?: readonly CreationView[];
   /** Of the slow-path budget, which all topics of the process share. */
   readonly budget?: BudgetReport;
 }
@@ -69,6 +88,28 @@ export interface StatusDocument {
   readonly members: readonly MemberView[];
   readonly budget?: BudgetLine;
   readonly topics: readonly TopicLine[];
+  /** Absent where the program creates no topics. */
+  readonly creations?: readonly CreationLine[];
+}
+
+/** A topic that the program creates where it is missing: what it found on each cluster, and what is to be done. */
+export interface CreationLine {
+  readonly topic: string;
+  /** It is on every cluster; otherwise it is not replicated yet, and looked at again. */
+  readonly isReady: boolean;
+  readonly clusters: readonly {
+    readonly cluster: string;
+    readonly outcome: ProvisioningDecision['outcome'];
+    readonly reason: ProvisioningDecision['reason'];
+    /** What there is, in words. */
+    readonly message: string;
+    /** What an operator can do, while it does not go on by itself. */
+    readonly remedy?: string;
+    /** What the last creating call was answered. */
+    readonly answer?: string;
+    /** Looks by reason, and creating calls by kind. */
+    readonly counters: Pick<ProvisioningCounters, 'decisions' | 'creations'>;
+  }[];
 }
 
 /** The slow-path budget: who waits longest for it first. Shares are 0 to 1. */
@@ -135,7 +176,7 @@ export interface DirectionSegment extends SegmentLine {
 
 /** The document of a moment. */
 export function statusDocument(view: StatusView): StatusDocument {
-  const { process, nowMs, startedAtMs, members, topics, budget } = view;
+  const { process, nowMs, startedAtMs, members, topics, creations, budget } = view;
   return {
     process,
     atMs: nowMs,
@@ -148,6 +189,7 @@ export function statusDocument(view: StatusView): StatusDocument {
     })),
     ...(budget === undefined ? {} : { budget: budgetLine(budget) }),
     topics: topics.map(topicLine),
+    ...(creations === undefined ? {} : { creations: creations.map(creationLine) }),
   };
 }
 
@@ -162,6 +204,25 @@ function budgetLine({ throttled, levelBytes: _, ...budget }: BudgetReport): Budg
   }));
   waits.sort((a, b) => b.totalMs - a.totalMs);
   return { ...budget, throttled: waits.filter(({ totalMs }) => totalMs > 0).slice(0, MOST_THROTTLED) };
+}
+
+function creationLine({ topic, isReady, clusters }: CreationView): CreationLine {
+  return {
+    topic,
+    isReady,
+    clusters: clusters.map(({ cluster, decision, answer, counters: { decisions, creations } }) => {
+      const { type, outcome, reason, message } = decision;
+      return {
+        cluster,
+        outcome,
+        reason,
+        message,
+        ...(type === 'replicate' ? {} : { remedy: PROVISIONING_REASONS[reason] }),
+        ...(answer === undefined ? {} : { answer }),
+        counters: { decisions, creations },
+      };
+    }),
+  };
 }
 
 function topicLine({ topic, clusters, directions }: TopicView): TopicLine {

@@ -4,6 +4,8 @@ export {
   type BudgetLine,
   type ClusterLine,
   type ClusterView,
+  type CreationLine,
+  type CreationView,
   type DirectionLine,
   type DirectionSegment,
   type DirectionView,

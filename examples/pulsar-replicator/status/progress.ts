@@ -80,7 +80,7 @@ interface Moment {
 }
 
 /** The line. `perSecond` is entries a second. */
-export function progressText({ topics }: StatusDocument, perSecond: number): string {
+export function progressText({ topics, creations = [] }: StatusDocument, perSecond: number): string {
   const directions = topics.flatMap((topic) => topic.directions);
   const segments = directions.flatMap((direction) => direction.segments);
   const converged = topics.filter(({ convergence }) => convergence.state === 'converged').length;
@@ -88,6 +88,7 @@ export function progressText({ topics }: StatusDocument, perSecond: number): str
   const rebatched = sum(directions.map(({ counters }) => counters.rebatchedEntries));
   const backlog = sum(directions.map((direction) => direction.backlog ?? 0));
   const stuck = segments.filter(({ needsOperator }) => needsOperator).length;
+  const incomplete = creations.filter(({ isReady }) => !isReady).length;
   const failed = directions.find(({ failure }) => failure !== undefined);
   return [
     `${converged} of ${topics.length} ${topics.length === 1 ? 'topic' : 'topics'} converged`,
@@ -95,6 +96,7 @@ export function progressText({ topics }: StatusDocument, perSecond: number): str
     `${verbatim} verbatim, ${rebatched} re-batched`,
     `backlog ${backlog}`,
     ...(stuck === 0 ? [] : [`${stuck} ${stuck === 1 ? 'segment needs' : 'segments need'} an operator`]),
+    ...(incomplete === 0 ? [] : [`${incomplete} ${incomplete === 1 ? 'topic is' : 'topics are'} not on every cluster`]),
     ...(failed === undefined ? [] : [printable(`${failed.from} to ${failed.to}: ${failed.failure}`)]),
   ].join(' · ');
 }

@@ -14,6 +14,7 @@ export {
   type NamespaceLimits,
   namespaceLimits,
   PulsarAdmin,
+  pulsarTopicAdmin,
   type TopicBacklogs,
 } from './admin/index.js';
 export { adminPin } from './admin-pin.js';

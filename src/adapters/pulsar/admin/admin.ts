@@ -5,6 +5,7 @@
 import { IsthmusError, messageOf, show } from '../../../errors.js';
 import { type Layout, parseLayout } from '../../../layout/index.js';
 import { AdminHttp, type AdminOptions, type AdminResult } from './http.js';
+import { namespacePath, topicPath } from './paths.js';
 
 /** Of a scalable topic, as the cluster's own automatic changes have it; see `autoScalePolicy`. */
 export type AutoScalePolicy = Readonly<Record<string, number | boolean>>;
@@ -176,22 +177,6 @@ function scalable(topic: string): string {
 
 function persistent(topic: string): string {
   return `persistent/${topicPath(topic.replace(/^persistent:\/\//, ''), topic)}`;
-}
-
-function topicPath(name: string, given: string): string {
-  const [tenant, namespace, topic, ...rest] = name.split('/');
-  if (!tenant || !namespace || !topic || rest.length > 0) {
-    throw new IsthmusError('invalidArgument', `topic ${show(given)}: tenant/namespace/name is needed`);
-  }
-  return [tenant, namespace, topic].map(encodeURIComponent).join('/');
-}
-
-function namespacePath(namespace: string): string {
-  const [tenant, name, ...rest] = namespace.split('/');
-  if (!tenant || !name || rest.length > 0) {
-    throw new IsthmusError('invalidArgument', `namespace ${show(namespace)}: tenant/namespace is needed`);
-  }
-  return [tenant, name].map(encodeURIComponent).join('/');
 }
 
 function texts(value: unknown): readonly string[] {

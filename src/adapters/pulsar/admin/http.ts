@@ -45,8 +45,19 @@ export interface AdminCall {
   readonly body?: unknown;
   /** Which token it needs. */
   readonly as?: 'data' | 'layout';
+  /**
+   * Sent once, to the URL that answered last and over a connection of its own. Otherwise a request without an answer is
+   * sent to the next URL, and one that found its connection closed is sent again.
+   */
+  readonly isOnce?: boolean;
   readonly signal?: AbortSignal;
 }
+
+/** What became of a request. */
+export type AdminAnswer =
+  | { readonly type: 'answered'; readonly status: number; readonly text: string }
+  /** `isLate`: within the time limit. */
+  | { readonly type: 'unanswered'; readonly reason: string; readonly isLate: boolean };
 
 const MAX_REDIRECTS = 5;
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
@@ -75,24 +86,31 @@ export class AdminHttp {
 
   /** The answer's text; an empty one is what many calls answer. */
   async call(call: AdminCall): Promise<AdminResult<string>> {
-    let reason = '';
-    for (let i = 0; i < this.origins.length; i++) {
-      const at = (this.first + i) % this.origins.length;
-      try {
-        const answer = await this.follow(new URL(`/admin/v2/${call.path}`, this.origins[at]), call);
-        this.first = at;
-        return resultOf(answer);
-      } catch (error) {
-        if (call.signal?.aborted) throw error;
-        reason = `${this.origins[at]?.host}: ${messageOf(error)}`;
-      }
-    }
-    return { type: 'unavailable', reason };
+    const answer = await this.send(call);
+    return answer.type === 'answered' ? resultOf(answer) : { type: 'unavailable', reason: answer.reason };
   }
 
-  private async follow(url: URL, call: AdminCall): Promise<Answer> {
+  /** The answer as it is, redirects followed. Rejects only when the call's signal aborts. */
+  async send(call: AdminCall): Promise<AdminAnswer> {
     const { timeoutMs = 20_000 } = this.options;
-    const limit = AbortSignal.timeout(timeoutMs);
+    let last: AdminAnswer = { type: 'unanswered', reason: '', isLate: false };
+    for (let i = 0; i < (call.isOnce ? 1 : this.origins.length); i++) {
+      const at = (this.first + i) % this.origins.length;
+      const limit = AbortSignal.timeout(timeoutMs);
+      try {
+        const { status, text } = await this.follow(new URL(`/admin/v2/${call.path}`, this.origins[at]), call, limit);
+        this.first = at;
+        return { type: 'answered', status, text };
+      } catch (error) {
+        if (call.signal?.aborted) throw error;
+        const reason = `${this.origins[at]?.host}: ${messageOf(error)}`;
+        last = { type: 'unanswered', reason, isLate: limit.aborted };
+      }
+    }
+    return last;
+  }
+
+  private async follow(url: URL, call: AdminCall, limit: AbortSignal): Promise<Answer> {
     let at = url;
     for (let i = 0; i <= MAX_REDIRECTS; i++) {
       const answer = await this.once(at, call, limit);
@@ -105,7 +123,7 @@ export class AdminHttp {
   }
 
   private async once(url: URL, call: AdminCall, limit: AbortSignal): Promise<Answer> {
-    const { method, body, as, signal } = call;
+    const { method, body, as, signal, isOnce } = call;
     const { token, layoutToken = token, ca } = this.options;
     const bearer = await (as === 'layout' ? layoutToken : token)?.();
     const content = body === undefined ? undefined : JSON.stringify(body);
@@ -114,7 +132,8 @@ export class AdminHttp {
     if (content !== undefined) headers['content-type'] = 'application/json';
     return new Promise((resolve, reject) => {
       const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
-      const request = send(url, { method, headers, ...(ca === undefined ? {} : { ca }) }, (response) => {
+      const own = isOnce ? { agent: false } : {};
+      const request = send(url, { method, headers, ...own, ...(ca === undefined ? {} : { ca }) }, (response) => {
         readAnswer(response).then(resolve, reject);
       });
       const abort = () => request.destroy(new Error(signal?.aborted ? 'aborted' : 'no answer in time'));
@@ -148,7 +167,7 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
   return { status, location: headers.location, text: Buffer.concat(pieces).toString('utf8') };
 }
 
-function resultOf({ status, text }: Answer): AdminResult<string> {
+function resultOf({ status, text }: Pick<Answer, 'status' | 'text'>): AdminResult<string> {
   if (status >= 200 && status < 300) return { type: 'ok', value: text };
   const reason = reasonOf(text) || `status ${status}`;
   switch (status) {
@@ -175,22 +194,25 @@ function resultOf({ status, text }: Answer): AdminResult<string> {
   }
 }
 
-/** What an answer says for people: of a stack trace the message, of a page its text. */
-function reasonOf(text: string): string {
-  let said = text;
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) {
-      // The second is how the web server in front says it, where a credential is missing.
-      if ('reason' in value) said = String(value.reason);
-      else if ('message' in value) said = String(value.message);
-    }
-  } catch {
-    said = text.replace(/<style[\s\S]*?<\/style>|<[^>]*>/g, ' ');
-  }
+/** What an answer says for people, in one line: of a stack trace the message, of a page its text. */
+export function reasonOf(text: string): string {
+  const said = saidIn(text);
   const cause = /Scalable topic not found[^\n]*/.exec(said)?.[0] ?? /Message: ([^\n]*)/.exec(said)?.[1];
   const [line = ''] = (cause ?? said).trim().split('\n');
   return line.replace(/\s+/g, ' ').trim().slice(0, 300);
+}
+
+/** The words of an answer without what they are wrapped in. */
+export function saidIn(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null) return text;
+    if ('reason' in value) return String(value.reason);
+    // This is how the web server in front says it, where a credential is missing.
+    return 'message' in value ? String(value.message) : text;
+  } catch {
+    return text.replace(/<style[\s\S]*?<\/style>|<[^>]*>/g, ' ');
+  }
 }
 
 function originOf(text: string): URL {

@@ -2,3 +2,4 @@
 export { type AdminReply, type AutoScalePolicy, PulsarAdmin, type TopicBacklogs } from './admin.js';
 export type { AdminFailure, AdminOptions, AdminResult } from './http.js';
 export { type BacklogQuota, type Known, type NamespaceLimits, namespaceLimits } from './limits.js';
+export { pulsarTopicAdmin } from './topic-admin.js';

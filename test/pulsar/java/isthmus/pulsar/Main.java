@@ -43,6 +43,7 @@ public final class Main {
         new Consumers(clients, tallies).register(commands);
         tallies.register(commands);
         new RawEntries(clients).register(commands);
+        new Backlog(clients).register(commands);
     }
 
     public static void main(String[] args) throws IOException {

@@ -1,0 +1,48 @@
+/**
+ * The list of mutants is up to date, and its table in docs/testing.md with it. All of them are run by `npm run mutants`;
+ * here a few are caught at the seed that the table says.
+ */
+import { describe, expect, it } from 'vitest';
+import { readRows, rowOf } from './mutant-table.js';
+import { firstCaught, timesFound } from './mutated.js';
+import { MUTANTS } from './mutants.js';
+
+const rows = readRows();
+
+describe('the mutants', () => {
+  it('are many, each of another decision, whose line stands in its file once', () => {
+    expect(MUTANTS.length).toBeGreaterThan(25);
+    expect(new Set(MUTANTS.map(({ what }) => what)).size).toBe(MUTANTS.length);
+    const lost = MUTANTS.filter((mutant) => timesFound(mutant) !== 1);
+    expect(lost.map((mutant) => `${mutant.what}: ${timesFound(mutant)} times in ${mutant.file}`)).toEqual([]);
+  });
+
+  it('are all caught, as docs/testing.md tells', () => {
+    expect([...rows.keys()]).toEqual(MUTANTS.map(({ what }) => what));
+    for (const { what, seeds } of MUTANTS) expect(rows.get(what)).toMatch(new RegExp(` of ${seeds} \\|$`));
+  });
+});
+
+describe('the simulator catches it when', () => {
+  const FEW = [
+    'a segment does not wait for its parents to drain',
+    'an entry is settled when it is sent',
+    'a segment counts as drained as soon as it is read',
+    'nothing is read back when a lane opens (R15)',
+    'a batch goes as it is though it straddles buckets (R1)',
+    'a boundary goes though a peer demands it (C9)',
+    'the layout between two steps of a plan is what is stated (C22)',
+  ];
+
+  it.each(MUTANTS.filter(({ what }) => FEW.includes(what)))('$what', { timeout: 60_000 }, async (mutant) => {
+    const seed = Number(/ (\d+) of \d+ \|$/.exec(rows.get(mutant.what) ?? '')?.[1]);
+    const failure = await firstCaught(mutant, [seed]);
+    expect(mutant.breaks).toContain(failure?.invariant);
+    expect(rowOf({ mutant, invariant: failure?.invariant ?? '', seed })).toBe(rows.get(mutant.what));
+  });
+
+  it('and finds nothing in worlds where nothing is wrong', { timeout: 60_000 }, async () => {
+    const none = { what: 'nothing', breaks: [], seeds: 1 };
+    expect(await firstCaught(none, [1, 2, 3])).toBeUndefined();
+  });
+});
