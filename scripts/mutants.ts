@@ -4,7 +4,7 @@
  * table of docs/testing.md, `-- --check` says whether it stands there.
  */
 import { parseArgs } from 'node:util';
-import { type CaughtMutant, readRows, rowOf, writeRows } from '../test/testing/mutant-table.js';
+import { type Row, readRows, rowOf, writeRows } from '../test/testing/mutant-table.js';
 import { MUTANTS } from '../test/testing/mutants.js';
 import { firstCaught, timesFound } from '../test/testing/mutated.js';
 
@@ -13,7 +13,8 @@ const { values, positionals } = parseArgs({
   options: { write: { type: 'boolean', default: false }, check: { type: 'boolean', default: false } },
 });
 const chosen = MUTANTS.filter(({ what, file = '' }) => positionals.every((text) => `${what} ${file}`.includes(text)));
-const rows: CaughtMutant[] = [];
+const written = readRows();
+const rows: Row[] = [];
 let isWrong = false;
 
 for (const mutant of chosen) {
@@ -24,24 +25,19 @@ for (const mutant of chosen) {
   const seeds = Array.from({ length: mutant.seeds }, (_, i) => i + 1);
   const failure = await firstCaught(mutant, seeds);
   if (failure === undefined) complain(mutant.what, `not caught in ${mutant.seeds} seeds`);
-  else if (!mutant.breaks.includes(failure.invariant))
-    complain(mutant.what, `breaks ${failure.invariant}: ${failure.message}`);
-  else {
-    rows.push({ mutant, invariant: failure.invariant, seed: failure.seed });
-    console.log(
-      `${failure.invariant.padEnd(12)} seed ${String(failure.seed).padStart(3)} of ${mutant.seeds}  ${mutant.what}`,
-    );
+  else if (!mutant.breaks.includes(failure.invariant)) {
+    complain(mutant.what, `breaks ${failure.invariant} at seed ${failure.seed}: ${failure.message}`);
+  } else {
+    const row = rowOf(mutant, failure.invariant, failure.seed);
+    rows.push(row);
+    console.log(`${failure.invariant.padEnd(12)} seed ${row[3].padEnd(10)} ${mutant.what}`);
+    if (values.check && written.get(mutant.what)?.join() !== row.join()) {
+      complain(mutant.what, 'docs/testing.md says something else: npm run mutants -- --write');
+    }
   }
 }
-console.log(`${rows.length} of ${chosen.length} mutants are caught`);
 if (values.write) writeRows(rows);
-if (values.check) {
-  const written = readRows();
-  for (const row of rows) {
-    if (written.get(row.mutant.what) !== rowOf(row))
-      complain(row.mutant.what, 'docs/testing.md says something else: --write');
-  }
-}
+console.log(`${rows.length} of ${chosen.length} mutants are caught`);
 if (isWrong) process.exitCode = 1;
 
 function complain(what: string, why: string): void {

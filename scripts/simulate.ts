@@ -99,7 +99,7 @@ function show(
   shownAt = now;
   const rate = ((schedules * 1000) / (now - begun)).toFixed(1);
   const line = `${schedules} of ${seeds} schedules, ${happenings} happenings, ${ran} steps, ${rate} seeds per second`;
-  if (process.stdout.isTTY && !isLast) process.stdout.write(`\r${line}`);
+  if (process.stdout.isTTY) process.stdout.write(`\r${line}${isLast ? '\n' : ''}`);
   else console.log(line);
 }
 

@@ -18,8 +18,8 @@ export interface TopicCreationOptions {
   readonly admins: ReadonlyMap<string, TopicAdmin>;
   /** From, to: a topic is created where it is to be replicated to. */
   readonly directions: readonly (readonly [from: string, to: string])[];
-  /** A topic that is on every cluster now, once. */
-  readonly ready: (topic: string) => void;
+  /** A topic that is on every cluster now; false when it could not be taken, and is to be handed on again. */
+  readonly ready: (topic: string) => Promise<boolean>;
   /** Something for the operator, once for each change. */
   readonly say: (text: string) => void;
   readonly signal: AbortSignal;
@@ -85,9 +85,9 @@ export class TopicCreation {
       for (let waitMs = FIRST_WAIT_MS; !signal.aborted; waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2)) {
         this.note(wanted, await this.inTurn(() => this.fanOut(topic)));
         const decisions = Array.from(wanted.results.values(), ({ decision }) => decision);
-        if (decisions.every(({ type }) => type === 'replicate')) {
+        if (decisions.every(({ type }) => type === 'replicate') && (await ready(topic))) {
           wanted.isReady = true;
-          return ready(topic);
+          return;
         }
         // It has been deleted everywhere, and may come again.
         if (decisions.every(({ reason }) => reason === 'localMissing')) {

@@ -43,7 +43,7 @@ export class Program {
       ? new TopicCreation({
           admins: new Map(Array.from(clusters, ([name, { topicAdmin }]) => [name, topicAdmin])),
           directions: config.directions,
-          ready: (topic) => void this.addFound(topic),
+          ready: (topic) => this.addFound(topic),
           say,
           signal: this.stopping.signal,
         })
@@ -144,20 +144,26 @@ export class Program {
     );
   }
 
-  /** A topic of a namespace joins if its layouts can meet; else that is said once, and it is left alone. */
-  private async addFound(topic: string): Promise<void> {
-    if (this.topics.has(topic) || this.refused.has(topic)) return;
+  /**
+   * A topic that was found joins if its layouts can meet; else that is said once, and it is left alone. False if they
+   * cannot be read.
+   */
+  private async addFound(topic: string): Promise<boolean> {
+    if (this.topics.has(topic) || this.refused.has(topic)) return true;
     this.refused.add(topic);
     const layouts = await Promise.all(Array.from(this.clusters.values(), ({ admin }) => admin.scalableLayout(topic)));
     const [a, b] = layouts;
     if (a?.type !== 'ok' || b?.type !== 'ok') {
       this.refused.delete(topic);
-      return;
+      return false;
     }
     const finding: Finding | undefined = unequalLayouts(topic, [a.value, b.value], this.config.convergeLayouts);
-    if (finding?.severity === 'fault') return this.say(`${finding.where}: ${finding.what}: ${finding.remedy}`);
-    this.refused.delete(topic);
-    this.add(topic);
+    if (finding?.severity === 'fault') this.say(`${finding.where}: ${finding.what}: ${finding.remedy}`);
+    else {
+      this.refused.delete(topic);
+      this.add(topic);
+    }
+    return true;
   }
 
   private readonly refused = new Set<string>();

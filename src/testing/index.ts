@@ -110,8 +110,8 @@ export {
   seededRandom,
   type Transit,
 } from './lossy-network.js';
-export { type PeerChannelFactory, type PeerChannelSetup, testPeerChannel } from './peer-suite.js';
 export { arbCaps, arbColdMarks, arbPeerState, type PeerStateArbitraryOptions } from './peer-states.js';
+export { type PeerChannelFactory, type PeerChannelSetup, testPeerChannel } from './peer-suite.js';
 export { arbSourcePosition, type PositionOptions } from './positions.js';
 export {
   arbProvisioningInput,
@@ -145,6 +145,7 @@ export { describeFailure, type SimulationFailure } from './simulation-failure.js
 export {
   arbSimulationSchedule,
   runSimulation,
+  type SettledWorld,
   SIMULATION_FAULTS,
   type SimulationFault,
   type SimulationHappening,

@@ -3,33 +3,39 @@
  * always takes the same course, and runs again by itself.
  */
 import fc from 'fast-check';
+import type { stepController } from '../convergence/index.js';
+import type { Codecs } from '../entry/index.js';
 import { CONTROLLER_FAULTS, type ControllerHappeningType, happenToController, REQUESTS } from './cluster-happenings.js';
-import { ClusterWorld, type ClusterWorldOptions, type HostKind } from './cluster-world.js';
-import type { EntryKind } from './replication-producers.js';
+import { ClusterWorld } from './cluster-world.js';
 import { FAULTS, type HappeningType, happen, LAST_MS, WRITES } from './replication-schedule.js';
 
 /** Changes that others make behind the controllers' backs, and what stores let go. */
 const CHANGES = { split: 1, merge: 1, rebucket: 1, rollover: 1, sealEarly: 2, coarsen: 1, prune: 3, trim: 2 };
 
-/** Everything that can go wrong. */
-const ALL_FAULTS = { ...FAULTS, ...CONTROLLER_FAULTS };
+/** Every kind of fault that a simulation may contain. */
+export const SIMULATION_FAULTS = Object.freeze([
+  // Replicators, their connections and their stores.
+  ...(['crash', 'cut', 'stall', 'sealInFlight', 'tear', 'refuse', 'once', 'takeover', 'endOld', 'restart'] as const),
+  ...(['pause', 'resume', 'reject', 'skip', 'evict', 'clock', 'forgetAcks', 'losePin'] as const),
+  // Controllers, their stores and the links between them.
+  ...(['leaderCrash', 'elect', 'retire', 'changeFailsBefore', 'changeFailsAfter', 'partition', 'heal'] as const),
+  ...(['leave', 'rejoin', 'unsupported', 'supported', 'leaderClock'] as const),
+]);
 
-/** A kind of fault that a simulation may contain. */
-export type SimulationFault = keyof typeof ALL_FAULTS;
+/** A kind of fault. */
+export type SimulationFault = (typeof SIMULATION_FAULTS)[number];
 
-/** Every kind of fault. */
-export const SIMULATION_FAULTS: readonly SimulationFault[] = Object.freeze(
-  Object.keys(ALL_FAULTS) as SimulationFault[],
-);
+const FAULT_WEIGHTS: Readonly<Record<SimulationFault, number>> = { ...FAULTS, ...CONTROLLER_FAULTS };
 
 /** True for the name of a kind of fault. */
 export function isFault(type: string): type is SimulationFault {
-  return Object.hasOwn(ALL_FAULTS, type);
+  return Object.hasOwn(FAULT_WEIGHTS, type);
 }
 
 /** One thing that happens. */
 export interface SimulationHappening {
-  readonly type: EntryKind | keyof typeof CHANGES | keyof typeof REQUESTS | SimulationFault;
+  /** The kind of an entry that is written, of a change or a request, or of a fault. */
+  readonly type: string;
   /** The number of the cluster it happens on, or of the direction whose replicator it happens to; any is taken round. */
   readonly at: number;
   /** Chooses among what there is then. */
@@ -45,7 +51,7 @@ export interface SimulationSchedule {
   /** By cluster: how many segments and buckets its topic begins with, and how its host is changed. */
   readonly segments: readonly number[];
   readonly buckets: readonly number[];
-  readonly hosts: readonly HostKind[];
+  readonly hosts: readonly ('atomic' | 'plan')[];
   /** How destinations recognise what they have: by dedup windows, or they are read back (R15). */
   readonly remotes: 'window' | 'readBack';
   /** All clusters replicate to each other, or the first to the others. */
@@ -71,7 +77,7 @@ export interface SimulationScheduleOptions {
   /** What may go wrong; default everything. */
   readonly faults?: readonly SimulationFault[];
   /** Default `mixed`. */
-  readonly hosts?: HostKind | 'mixed';
+  readonly hosts?: 'atomic' | 'plan' | 'mixed';
   /** Default `mixed`. */
   readonly remotes?: SimulationSchedule['remotes'] | 'mixed';
 }
@@ -100,10 +106,10 @@ export function arbSimulationSchedule(options: SimulationScheduleOptions = {}): 
 }
 
 function arbHappening(faults: readonly SimulationFault[], clusters: number): fc.Arbitrary<SimulationHappening> {
-  const weights = { ...WRITES, ...CHANGES, ...REQUESTS, ...Object.fromEntries(faults.map((f) => [f, ALL_FAULTS[f]])) };
-  const types = Object.entries(weights) as [SimulationHappening['type'], number][];
+  const allowed = faults.map((fault) => [fault, FAULT_WEIGHTS[fault]] as const);
+  const weights = [...Object.entries({ ...WRITES, ...CHANGES, ...REQUESTS }), ...allowed];
   return fc.record({
-    type: fc.oneof(...types.map(([type, weight]) => ({ weight, arbitrary: fc.constant(type) }))),
+    type: fc.oneof(...weights.map(([type, weight]) => ({ weight, arbitrary: fc.constant(type) }))),
     at: fc.nat({ max: clusters * (clusters - 1) * 3 - 1 }),
     pick: fc.nat({ max: 99 }),
     afterMs: fc.oneof(
@@ -114,10 +120,28 @@ function arbHappening(faults: readonly SimulationFault[], clusters: number): fc.
   });
 }
 
-export type SimulationSettings = Pick<ClusterWorldOptions, 'codecs'> & Partial<ClusterWorldOptions>;
+/** What a schedule is run with. */
+export interface SimulationSettings {
+  /** Producers compress with these; default none. */
+  readonly codecs?: Codecs;
+  /** The rule of the controllers; default the real one. */
+  readonly step?: typeof stepController;
+  /** Segments begin before their parents are drained: for tests of the simulation itself. */
+  readonly isParentGateDropped?: boolean;
+  /** Told what replicators hear and do, one line each. */
+  readonly onTrace?: (line: string) => void;
+}
+
+/** A world that has settled. */
+export interface SettledWorld {
+  /** What was seen to happen in it, and how often. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** Callbacks of its virtual clock; after each the invariants were checked. */
+  readonly steps: number;
+}
 
 /** Lets a schedule happen to its end, and everything settle. Throws `BrokenInvariant`. */
-export function runSimulation(schedule: SimulationSchedule, settings: SimulationSettings): ClusterWorld {
+export function runSimulation(schedule: SimulationSchedule, settings: SimulationSettings = {}): SettledWorld {
   const { segments, buckets, remotes, delayMs, ttlMs, begunMs, happenings, ...kind } = schedule;
   const world = new ClusterWorld({
     ...kind,
@@ -125,6 +149,7 @@ export function runSimulation(schedule: SimulationSchedule, settings: Simulation
     dedup: remotes,
     delayMs: [1, delayMs],
     options: { ttlMs },
+    codecs: {},
     ...settings,
   });
   const { replication } = world;
@@ -132,7 +157,7 @@ export function runSimulation(schedule: SimulationSchedule, settings: Simulation
   for (const { type, at, pick, afterMs } of happenings) {
     replication.advance(afterMs);
     if (isControllers(type)) happenToController(world, { type, at, pick });
-    else happen(replication, { type, at, pick }, { ttlMs });
+    else happen(replication, { type: type as HappeningType, at, pick }, { ttlMs });
   }
   replication.advance(LAST_MS);
   world.calm();
@@ -141,9 +166,9 @@ export function runSimulation(schedule: SimulationSchedule, settings: Simulation
   replication.collectGarbage();
   // Pruning tells of new epochs, and changes no shape.
   world.settle();
-  return world;
+  return { counts: world.counts, steps: replication.clock.steps };
 }
 
-function isControllers(type: ControllerHappeningType | HappeningType): type is ControllerHappeningType {
+function isControllers(type: string): type is ControllerHappeningType {
   return Object.hasOwn(REQUESTS, type) || Object.hasOwn(CONTROLLER_FAULTS, type);
 }

@@ -8,7 +8,6 @@ import fc from 'fast-check';
 import { stepController } from '../convergence/index.js';
 import type { Codecs } from '../entry/index.js';
 import { IsthmusError, messageOf, show } from '../errors.js';
-import type { ClusterWorld } from './cluster-world.js';
 import { BrokenInvariant } from './convergence-invariants.js';
 import { MAX_CLUSTERS } from './replication-world.js';
 import { type SimulationFailure, shortened } from './simulation-failure.js';
@@ -16,6 +15,7 @@ import {
   arbSimulationSchedule,
   isFault,
   runSimulation,
+  type SettledWorld,
   SIMULATION_FAULTS,
   type SimulationFault,
   type SimulationSchedule,
@@ -103,7 +103,7 @@ export function simulate(options: SimulateOptions = {}): SimulationReport {
 function breakOf(
   schedule: SimulationSchedule,
   settings: SimulationSettings,
-  onSettled: (world: ClusterWorld) => void = () => undefined,
+  onSettled: (world: SettledWorld) => void = () => undefined,
 ): { readonly invariant: string; readonly message: string } | undefined {
   try {
     onSettled(runSimulation(schedule, settings));
@@ -148,12 +148,12 @@ class Tally {
   private readonly faults = new Map<SimulationFault, number>();
   private readonly counts = new Map<string, number>();
 
-  add({ happenings }: SimulationSchedule, world: ClusterWorld): void {
+  add({ happenings }: SimulationSchedule, { steps, counts }: SettledWorld): void {
     this.schedules++;
     this.happenings += happenings.length;
-    this.steps += world.replication.clock.steps;
+    this.steps += steps;
     for (const { type } of happenings) if (isFault(type)) this.faults.set(type, (this.faults.get(type) ?? 0) + 1);
-    for (const [what, times] of world.counts) this.counts.set(what, (this.counts.get(what) ?? 0) + times);
+    for (const [what, times] of counts) this.counts.set(what, (this.counts.get(what) ?? 0) + times);
   }
 
   report(failure?: SimulationFailure): SimulationReport {

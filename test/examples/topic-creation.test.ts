@@ -26,13 +26,18 @@ function clusters(before?: (call: AdminCall) => Promise<undefined>): MemoryTopic
   return admins;
 }
 
-function create(admins: MemoryTopicAdmins, directions: readonly (readonly [string, string])[] = BOTH) {
+function create(admins: MemoryTopicAdmins, directions: readonly (readonly [string, string])[] = BOTH, refusals = 0) {
+  let left = refusals;
   const end = new AbortController();
   const [ready, said]: [string[], string[]] = [[], []];
   const creation = new TopicCreation({
     admins: new Map(['a', 'b'].map((name) => [name, admins.admin(name, ISTHMUS)])),
     directions,
-    ready: (one) => ready.push(one),
+    ready: async (one) => {
+      if (left-- > 0) return false;
+      ready.push(one);
+      return true;
+    },
     say: (text) => said.push(text),
     signal: end.signal,
   });
@@ -54,6 +59,16 @@ describe('a topic that is wanted', () => {
     await creation.ended();
     expect(ready).toEqual([ORDERS]);
     expect(said).toEqual([`${ORDERS}: a: created`]);
+    expect(creationsOf(admins)).toEqual(['createScalable']);
+  });
+
+  it('is handed on again when it could not be taken', async () => {
+    const admins = clusters();
+    await by(admins, 'b').createScalable(topic, two, signal);
+    const { creation, ready } = create(admins, BOTH, 1);
+    creation.want(ORDERS);
+    await creation.ended();
+    expect(ready).toEqual([ORDERS]);
     expect(creationsOf(admins)).toEqual(['createScalable']);
   });
 

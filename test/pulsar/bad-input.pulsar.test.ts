@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Broker, type Brokers, startBrokers } from './brokers.js';
 import { ReplicatorProcess } from './replicator.js';
-import { rest } from './scenario.js';
+import { rest } from './rest.js';
 
 let brokers: Brokers;
 let a: Broker;

@@ -5,7 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isCaughtUp, isConverged, type ReplicatorProcess } from './replicator.js';
-import { expectEqual, FORTH, read, rest, settle, waitFor, write } from './scenario.js';
+import { rest } from './rest.js';
+import { expectEqual, FORTH, read, settle, waitFor, write } from './scenario.js';
 import { expectOk, type Side, Stage } from './stage.js';
 
 let stage: Stage;

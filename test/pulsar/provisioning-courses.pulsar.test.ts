@@ -18,7 +18,8 @@ import {
   shapeOn,
   untilDecided,
 } from './provisioning-stage.js';
-import { rest, waitFor } from './scenario.js';
+import { rest } from './rest.js';
+import { waitFor } from './scenario.js';
 
 let stage: ProvisioningStage;
 beforeAll(async () => {

@@ -9,7 +9,7 @@ import { RecordingProxy } from './provisioning-proxy.js';
 import { halfMade, makeNamespace, scalable } from './provisioning-stage.js';
 import { isConverged, ReplicatorProcess } from './replicator.js';
 import { BOTH, expectEqual, settle, waitFor, write } from './scenario.js';
-import { CHECK, expectOk, type Side, Stage } from './stage.js';
+import { expectOk, type Side, Stage, subscribeCheck } from './stage.js';
 
 let stage: Stage;
 const namespace = `public/created-${Date.now().toString(36)}`;
@@ -33,7 +33,7 @@ async function segmentsOn({ admin }: Side, topic: string): Promise<number | unde
 }
 
 async function subscribe(topic: string): Promise<void> {
-  for (const { java } of [stage.a, stage.b]) await (await java.streamConsumer(`topic://${topic}`, CHECK)).close();
+  for (const { broker } of [stage.a, stage.b]) await subscribeCheck(broker, topic);
 }
 
 const isReplicated = (topic: string) => (status: Awaited<ReturnType<ReplicatorProcess['status']>>) =>

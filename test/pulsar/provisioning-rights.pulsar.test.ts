@@ -7,7 +7,7 @@ import { type AdminOptions, pulsarTopicAdmin } from '../../src/adapters/pulsar/i
 import type { TopicAdmin, TopicName } from '../../src/ports/index.js';
 import { type Broker, type Brokers, type SecureAccess, startBrokers } from './brokers.js';
 import { shapeOn } from './provisioning-stage.js';
-import { rest } from './scenario.js';
+import { rest } from './rest.js';
 
 let brokers: Brokers;
 let broker: Broker;

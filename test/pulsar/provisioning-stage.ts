@@ -10,7 +10,8 @@ import { type ProvisioningPolicy, policyFromConfig, type TopicShape } from '../.
 import { IdleReplicator } from '../provisioning/turns.js';
 import { type Cluster, type Clusters, openClusters } from './brokers.js';
 import { RecordingProxy } from './provisioning-proxy.js';
-import { rest, waitFor } from './scenario.js';
+import { rest } from './rest.js';
+import { waitFor } from './scenario.js';
 
 export const OFF = policyFromConfig({ createTopicToRemoteClusterForReplication: false });
 export const ON = policyFromConfig({});

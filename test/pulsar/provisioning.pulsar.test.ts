@@ -26,7 +26,7 @@ import {
   together,
   untilDecided,
 } from './provisioning-stage.js';
-import { rest } from './scenario.js';
+import { rest } from './rest.js';
 
 let stage: ProvisioningStage;
 beforeAll(async () => {
@@ -250,11 +250,11 @@ describe('a cell', () => {
   });
 
   it('of a remote that is not there, or does not serve the namespace: unknown, and nothing is created', async () => {
-    await rest(stage.b.cluster, 'PUT', 'clusters/elsewhere', { serviceUrl: 'http://127.0.0.1:9' });
     const tenant = `elsewhere-${Date.now().toString(36)}`;
+    await rest(stage.b.cluster, 'PUT', `clusters/${tenant}`, { serviceUrl: 'http://127.0.0.1:9' });
     for (const [{ cluster }, replication] of [
       [stage.a, stage.a.cluster.name],
-      [stage.b, 'elsewhere'],
+      [stage.b, tenant],
     ] as const) {
       await rest(cluster, 'PUT', `tenants/${tenant}`, { adminRoles: [], allowedClusters: [cluster.name, replication] });
       await rest(cluster, 'PUT', `namespaces/${tenant}/x`, { replication_clusters: [replication] });

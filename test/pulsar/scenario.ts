@@ -1,11 +1,10 @@
 /**
- * Steps that scenarios on real clusters share: writing and reading with Pulsar's own clients, what must be equal on both
- * sides, and calls of the admin REST that the adapter itself has no use for.
+ * Steps that scenarios on real clusters share: writing and reading with Pulsar's own clients, and what must be equal on
+ * both sides.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { StatusDocument } from '../../examples/pulsar-replicator/status/index.js';
-import type { Cluster } from './brokers.js';
 import type { RawEntry } from './java-client.js';
 import type { ReplicatorProcess } from './replicator.js';
 import { CHECK, expectOk, type Side, type Stage } from './stage.js';
@@ -133,19 +132,4 @@ export async function segmentNames(side: Side, topic: string): Promise<readonly 
     layout.segments.values(),
     ({ segmentId, range }) => `segment://${topic}/${hex(range.start)}-${hex(range.end)}-${segmentId}`,
   );
-}
-
-/** A call of the admin REST, of a secure broker as a super-user; rejects when it is refused. */
-export async function rest(cluster: Cluster, method: string, path: string, body?: unknown): Promise<unknown> {
-  const { adminUrl, secure } = cluster;
-  const headers: Record<string, string> = { 'content-type': 'application/json' };
-  if (secure !== undefined) headers.authorization = `Bearer ${secure.token('admin')}`;
-  const response = await fetch(`${secure?.plainAdminUrl ?? adminUrl}/admin/v2/${path}`, {
-    method,
-    headers,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 400)}`);
-  return text === '' ? undefined : JSON.parse(text);
 }

@@ -11,8 +11,9 @@ import { PulsarAdmin } from '../../src/adapters/pulsar/index.js';
 import { type Broker, type Brokers, type Cluster, startBrokers } from './brokers.js';
 import { JavaClients } from './java-client.js';
 import { isConverged, ReplicatorProcess } from './replicator.js';
-import { BOTH, expectEqual, rest, settle, write } from './scenario.js';
-import { CHECK, expectOk, type Side } from './stage.js';
+import { rest } from './rest.js';
+import { BOTH, expectEqual, settle, write } from './scenario.js';
+import { expectOk, type Side, subscribeCheck } from './stage.js';
 
 let brokers: Brokers;
 let stage: { readonly a: Side; readonly b: Side; readonly java: JavaClients };
@@ -57,9 +58,9 @@ async function openSide(broker: Broker, java: JavaClients): Promise<Side> {
 }
 
 async function freshTopic(name: string): Promise<string> {
-  for (const { admin, java } of [stage.a, stage.b]) {
+  for (const { broker, admin } of [stage.a, stage.b]) {
     expectOk(await admin.createScalable(`${SPACE}/${name}`, 2));
-    await (await java.streamConsumer(`topic://${SPACE}/${name}`, CHECK)).close();
+    await subscribeCheck(broker, `${SPACE}/${name}`);
   }
   return `${SPACE}/${name}`;
 }

@@ -3,6 +3,7 @@ import { PulsarAdmin } from '../../src/adapters/pulsar/index.js';
 import { type BrokerOptions, type Cluster, type Clusters, openClusters } from './brokers.js';
 import { JavaClients, type JavaCluster } from './java-client.js';
 import { ReplicatorProcess } from './replicator.js';
+import { rest } from './rest.js';
 
 /** The subscription of the consumer that compares. */
 export const CHECK = 'check';
@@ -41,10 +42,9 @@ export class Stage {
   /** Makes a topic on both clusters, `tenant/namespace/name`. */
   async topic(name: string, segments = 2, namespace = 'public/default'): Promise<string> {
     const topic = `${namespace}/${name}-${Date.now().toString(36)}`;
-    for (const { admin, java } of [this.a, this.b]) {
+    for (const { broker, admin } of [this.a, this.b]) {
       expectOk(await admin.createScalable(topic, segments));
-      // What no subscription waits for is trimmed when a ledger ends, as at a restart.
-      await (await java.streamConsumer(`topic://${topic}`, CHECK)).close();
+      await subscribeCheck(broker, topic);
     }
     return topic;
   }
@@ -74,6 +74,14 @@ export class Stage {
     await this.java.stop();
     await this.clusters.stop();
   }
+}
+
+/**
+ * Makes the subscription of the consumer that compares: what no subscription waits for is trimmed when a ledger ends. By
+ * the admin REST: one that a consumer made holds no sealed segment back once that consumer is gone.
+ */
+export async function subscribeCheck(cluster: Cluster, topic: string): Promise<void> {
+  await rest(cluster, 'PUT', `scalable/${topic}/subscriptions/${CHECK}?type=STREAM`);
 }
 
 /** The value of a call that must succeed. */

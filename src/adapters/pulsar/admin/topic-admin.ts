@@ -15,7 +15,7 @@ import type {
   TopicLookUps,
   TopicName,
 } from '../../../ports/index.js';
-import type { LookUp, LookUpFailure } from '../../../provisioning/index.js';
+import { type LookUp, type LookUpFailure, MAX_INITIAL_SEGMENTS } from '../../../provisioning/index.js';
 import { type AdminCall, AdminHttp, type AdminOptions, reasonOf, saidIn } from './http.js';
 import { isPlainInPath, namespacePath, topicPath } from './paths.js';
 
@@ -98,10 +98,10 @@ function creationsOf(http: AdminHttp): TopicCreations {
   };
 }
 
-/** Whether a broker makes just these segments when it is told their number: each floor(65536 / n) wide. */
+/** Whether a broker makes just these segments when it is told their number, 1..1024: each floor(65536 / n) wide. */
 function isEqualWidth(starts: readonly number[]): boolean {
   const width = Math.floor(0x1_0000 / starts.length);
-  return starts.every((start, i) => start === i * width);
+  return starts.length <= MAX_INITIAL_SEGMENTS && starts.every((start, i) => start === i * width);
 }
 
 /** One look-up. `isMissing` is asked about the words of a 404, `read` about what was found; it throws if that is none. */

@@ -200,6 +200,14 @@ const CREATIONS: readonly [string, Create][] = [
     'PUT scalable/t/n/x?numInitialSegments=3 {}',
     (creations) => creations.createScalable(topic, { starts: [0, 0x5555, 0xaaaa], segments: 1 }, signal),
   ],
+  [
+    // A broker that is told more stalls.
+    'PUT scalable/t/n/x?numInitialSegments=1024 {}',
+    (creations) => {
+      const starts = Array.from({ length: 2_048 }, (_, i) => i * 32);
+      return creations.createScalable(topic, { starts, segments: 1_024 }, signal);
+    },
+  ],
 ];
 
 describe('a creating call', () => {
