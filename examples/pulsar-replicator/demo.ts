@@ -9,6 +9,7 @@ import { PulsarAdmin } from 'isthmus/adapters/pulsar';
 import { openClusters } from '../../test/pulsar/brokers.js';
 import { JavaClients } from '../../test/pulsar/java-client.js';
 import { isCaughtUp, isConverged, ReplicatorProcess } from '../../test/pulsar/replicator.js';
+import { CHECK, subscribeCheck } from '../../test/pulsar/stage.js';
 import type { StatusDocument } from './status/index.js';
 
 const TOPIC = `public/default/demo-${Date.now().toString(36)}`;
@@ -25,6 +26,7 @@ async function demo(): Promise<number> {
     if (a === undefined || b === undefined) throw new Error('two clusters are needed');
     const admins = [a, b].map(({ adminUrl }) => new PulsarAdmin({ urls: [adminUrl] }));
     for (const admin of admins) expectOk(await admin.createScalable(TOPIC, 2));
+    for (const cluster of [a, b]) await subscribeCheck(cluster, TOPIC);
     say(`a: ${a.serviceUrl}, b: ${b.serviceUrl}; topic ${TOPIC} with 2 segments on each`);
     const replicator = await ReplicatorProcess.start({ clusters: [a, b], topics: [TOPIC], name: 'demo' });
     try {
@@ -92,7 +94,7 @@ async function compare(
   };
   await Promise.all(
     sides.map(async (side) => {
-      const consumer = await side.streamConsumer(topic, 'demo');
+      const consumer = await side.streamConsumer(topic, CHECK);
       await consumer.read({ count: 2 * MESSAGES, quietMs: QUIET_MS, tally: `read-${side.name}` });
       // What comes twice comes behind the last that is awaited.
       await consumer.read({ quietMs: 2_000, tally: `read-${side.name}` });

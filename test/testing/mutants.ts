@@ -141,6 +141,14 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: ['cursor', 'drained', 'order', 'loss'],
     seeds: 300,
   },
+  {
+    what: 'a sealed segment is pruned, whoever has not drained it',
+    file: 'replication/gc-gate.ts',
+    from: 'for (const isDrained of answers) if (isDrained !== true) return false;',
+    to: 'for (const _ of answers) if (segment.childIds.length === 0) return false;',
+    breaks: ['loss', 'cursor', 'progress'],
+    seeds: 300,
+  },
   // Seals, windows, reading back.
   {
     what: 'a merge hands on the highest watermark (R13)',
@@ -281,6 +289,14 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: ['budget'],
     seeds: 50,
   },
+  {
+    what: 'the budget does not charge what it grants',
+    file: 'replication/budget.ts',
+    from: 'this.holding.set(key, item.bytes);\n      this.bucket.take(item.bytes);',
+    to: 'this.holding.set(key, item.bytes);',
+    breaks: ['budget'],
+    seeds: 300,
+  },
   // Convergence.
   {
     what: 'states are ordered by their epoch alone (C14)',
@@ -329,6 +345,22 @@ export const MUTANTS: readonly Mutant[] = [
     to: '(joined) => joined,',
     breaks: ['theorem'],
     seeds: 20,
+  },
+  {
+    what: 'buckets of peers are not folded (C1)',
+    file: 'convergence/next-shape.ts',
+    from: 'if (isTaken) added = unionBoundaries(added, demanded);',
+    to: '',
+    breaks: ['theorem', 'convergence'],
+    seeds: 300,
+  },
+  {
+    what: 'bucket lists are not rounded for a host that makes equal widths (C22)',
+    file: 'convergence/next-shape.ts',
+    from: 'return { cells: equalWidth ? roundUp(merged, input.bucketLimit ?? DEFAULT_BUCKET_LIMIT) : merged };',
+    to: 'return { cells: equalWidth ? merged : merged };',
+    breaks: ['theorem', 'convergence'],
+    seeds: 200,
   },
   {
     what: 'marks stay on boundaries between no siblings (C11)',
