@@ -289,14 +289,6 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: ['budget'],
     seeds: 50,
   },
-  {
-    what: 'the budget does not charge what it grants',
-    file: 'replication/budget.ts',
-    from: 'this.holding.set(key, item.bytes);\n      this.bucket.take(item.bytes);',
-    to: 'this.holding.set(key, item.bytes);',
-    breaks: ['budget'],
-    seeds: 300,
-  },
   // Convergence.
   {
     what: 'states are ordered by their epoch alone (C14)',
