@@ -43,6 +43,8 @@ export class CredentialKeys {
   /** Undefined when there is none, or when it is the current one. */
   readonly previous: CredentialKey | undefined;
   readonly #randomBytes: RandomBytes;
+  #seals = 0;
+  #resealOpens = 0;
 
   /** Throws `invalidArgument`, without any secret, for a weak secret and a salt that is too short. */
   constructor({ secret, previousSecret, salt, randomBytes = nodeRandomBytes }: CredentialKeysOptions) {
@@ -60,14 +62,22 @@ export class CredentialKeys {
     this.#randomBytes = randomBytes;
   }
 
+  /** Times that this object sealed a password, for a reseal too. */
+  get seals(): number {
+    return this.#seals;
+  }
+
+  /** Times that it opened an envelope, or tried to, for a reseal. */
+  get resealOpens(): number {
+    return this.#resealOpens;
+  }
+
   /** Seals under the current key. Throws `invalidArgument` for a binding or a password that breaks a rule. */
   seal(binding: Binding, password: Secret): { readonly envelope: Envelope; readonly fingerprint: string } {
     checkBinding(binding);
     checkPassword(password);
-    return {
-      envelope: this.current.seal(binding, password, this.#randomBytes),
-      fingerprint: this.current.fingerprint(binding.id, password),
-    };
+    const envelope = this.#seal(binding, password);
+    return { envelope, fingerprint: this.current.fingerprint(binding.id, password) };
   }
 
   /** Opens what either key sealed. Whatever the envelope is, it does not throw: a store is the outside world. */
@@ -83,7 +93,14 @@ export class CredentialKeys {
   /** Seals under the current key what the previous one sealed. Undefined when the current one sealed it. */
   reseal(binding: Binding, envelope: Envelope): Envelope | OpenFailure | undefined {
     if (envelope.v === 1 && envelope.kv === this.current.kv) return undefined;
+    this.#resealOpens++;
     const opened = this.open(binding, envelope);
-    return opened.type === 'failed' ? opened.reason : this.current.seal(binding, opened.password, this.#randomBytes);
+    return opened.type === 'failed' ? opened.reason : this.#seal(binding, opened.password);
+  }
+
+  #seal(binding: Binding, password: Secret): Envelope {
+    const envelope = this.current.seal(binding, password, this.#randomBytes);
+    this.#seals++;
+    return envelope;
   }
 }

@@ -11,6 +11,8 @@ import type { SealedRemote } from './reencrypt.js';
 export interface RegisteredRemote extends SealedRemote {
   /** Counts up with every change of the remote, of its limits too. */
   readonly revision: number;
+  /** When the password was set, in milliseconds since the epoch; sealing it anew does not change it. */
+  readonly passwordSetMs?: number;
 }
 
 /** What a refresh did. `wasReady` says that connections of the login before may be open: they are to be closed. */

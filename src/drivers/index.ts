@@ -49,11 +49,14 @@ export {
 export type { ReadBackProgress, SegmentStatus } from './segment.js';
 export {
   type AttachRequest,
+  type ChildLag,
+  type ClusterBacklogs,
   type CursorStanding,
   createRemoteSender,
   DEFAULT_LIMITS,
   type DialCounts,
   type DriverLog,
+  type KeyStanding,
   type LinkAnswer,
   type LinkRefusal,
   type LinkStanding,
@@ -75,6 +78,8 @@ export {
   sealRemote,
   systemResolver,
   type TestRequest,
+  type UnshippedAnswer,
+  type UnshippedRequest,
 } from './sender/index.js';
 export { SlowPath } from './slow-path.js';
 export { type RemoteStatus, type SegmentLine, type TopicParts, type TopicStatus, topicStatus } from './topic-status.js';

@@ -8,6 +8,11 @@ import { BINDING, FIXTURE, keySet, keysOf } from './fixture.js';
 const PASSWORD = 'a password of many words';
 
 describe('credentials that another program sealed', () => {
+  it('all of them are there: 13 sealed, 27 that must not open, 7 of a rotation', () => {
+    const { sealed, refused, rotation } = FIXTURE;
+    expect([sealed.length, refused.length, rotation.length]).toEqual([13, 27, 7]);
+  });
+
   it.each(FIXTURE.keys)('key set $name has its key id', ({ name, kv }) => {
     expect(keysOf(name).current.kv).toBe(kv);
   });

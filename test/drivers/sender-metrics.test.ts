@@ -8,7 +8,9 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
 import { expect, it, onTestFinished } from 'vitest';
-import { observeRemoteSender } from '../../src/drivers/index.js';
+import { Secret } from '../../src/credentials/index.js';
+import { observeRemoteSender, systemClock } from '../../src/drivers/index.js';
+import { BINDING, keysOf } from '../credentials/fixture.js';
 import { until } from '../support/until.js';
 import { PARENT, Stage } from './sender-stage.js';
 
@@ -104,4 +106,31 @@ it('refused dials and redirects are counted by reason; what is gone is told no m
   // This SDK goes on telling what it was told once, so another one listens.
   const collectAgain = await metered(stage);
   expect((await collectAgain()).filter((line) => line.includes('child=copy'))).toEqual([]);
+});
+
+it('keys and passwords: how often they sealed, and how long ago', async () => {
+  const nowMs = 1_800_000_000_000;
+  const keys = keysOf('next', 'hex');
+  const sealCounts = () => ({ [keys.current.kv]: { count: 7, firstSealMs: nowMs - 90_000 } });
+  const clock = { ...systemClock, now: () => nowMs };
+  const stage = await Stage.start({ ports: { sealCounts, clock }, options: { keys } });
+  const stored = await stage.addRemote('b');
+  const age = Date.now() - (stored.passwordSetMs ?? 0);
+  expect(age).toBeLessThan(60_000);
+  stage.metadata.setRemote({ ...stored, passwordSetMs: nowMs - 60_000 });
+  await until(() => stage.sender.status().remotes[0]?.passwordSetMs === nowMs - 60_000);
+
+  const { envelope } = keysOf('hex').seal(BINDING, new Secret('of the key that was before'));
+  keys.seal(BINDING, new Secret('of the key that is current'));
+  keys.reseal(BINDING, envelope);
+  keys.reseal(BINDING, { ...envelope, ct: 'AAAA' });
+  const lines = await (await metered(stage))();
+  expect(lines.filter((line) => /key_(?:seals|age)|credential_age|seals_total|reseal/.test(line)).sort()).toEqual([
+    'isthmus.remote_credential_age_seconds{remote=b} 60',
+    'isthmus.remote_key_age_seconds{key=current} 90',
+    'isthmus.remote_key_seals{key=current} 7',
+    'isthmus.remote_key_seals{key=previous} 0',
+    'isthmus.remote_reseal_opens_total{} 2',
+    'isthmus.remote_seals_total{} 2',
+  ]);
 });

@@ -2,6 +2,7 @@
  * Two real clusters for provisioning: shapes of topics made by hand, orphans, mixed and half made ones too, and
  * administrations whose every request is noted down.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { TopicAdmin, TopicName } from 'isthmus';
 import { pulsarTopicAdmin } from 'isthmus/adapters/pulsar';
 import { createProvisioner, type Provisioner, type ProvisionerOptions, systemClock } from 'isthmus/drivers';
@@ -11,7 +12,6 @@ import { IdleReplicator } from '../provisioning/turns.js';
 import { type Cluster, type Clusters, openClusters } from './brokers.js';
 import { RecordingProxy } from './provisioning-proxy.js';
 import { rest } from './rest.js';
-import { waitFor } from './scenario.js';
 
 export const OFF = policyFromConfig({ createTopicToRemoteClusterForReplication: false });
 export const ON = policyFromConfig({});
@@ -186,10 +186,12 @@ export function decisionOf(provisioner: Provisioner): string {
 export async function untilDecided(provisioner: Provisioner, wanted: string): Promise<void> {
   const reason = wanted.split(' ').at(-1) as keyof Looks;
   const looks = () => provisioner.status().provisioning.counters.decisions[reason] ?? 0;
-  const isSo = () => decisionOf(provisioner) === wanted && looks() >= 2;
-  await waitFor(wanted, isSo, 60_000).catch((error: unknown) => {
-    throw new Error(`${error}: it is ${decisionOf(provisioner)}; ${provisioner.status().failure ?? ''}`);
-  });
+  for (const endMs = Date.now() + 60_000; decisionOf(provisioner) !== wanted || looks() < 2; await sleep(20)) {
+    if (Date.now() < endMs) continue;
+    throw new Error(
+      `${wanted} is awaited, and it is ${decisionOf(provisioner)}; ${provisioner.status().failure ?? ''}`,
+    );
+  }
 }
 
 type Looks = ReturnType<Provisioner['status']>['provisioning']['counters']['decisions'];

@@ -33,11 +33,6 @@ beforeAll(async () => {
   stage = await ProvisioningStage.open();
 });
 afterAll(() => stage?.close());
-afterEach(async () => {
-  stage.b.proxy.answer = undefined;
-  await stage.clear();
-});
-
 const LOCALS = {
   nonPartitioned: plain,
   partitioned: partitions(3),
@@ -117,7 +112,7 @@ it('every cell in which released brokers were seen is here', () => {
 });
 
 describe('a cell', () => {
-  it.each(CELLS)('%s against %s: %s', async (local, remote, off, on = off, calls = []) => {
+  it.concurrent.each(CELLS)('%s against %s: %s', async (local, remote, off, on = off, calls = []) => {
     const topic = await stage.topic(LOCALS[local], REMOTES[remote] ?? nothing);
     const [here, there] = await Promise.all([shapeOn(stage.a.admin, topic), shapeOn(stage.b.admin, topic)]);
     const cell = cellOf({ local: here, remote: there, policy: OFF, phase: 'waiting' });
@@ -127,7 +122,7 @@ describe('a cell', () => {
 
     const waiting = stage.provision(topic, OFF);
     await untilDecided(waiting.provisioner, off);
-    await stage.clear();
+    await waiting.provisioner.stop();
     expect(stage.b.proxy.changes(pathOf(topic))).toEqual([]);
     expect(await shapeOn(stage.b.admin, topic)).toEqual(there);
 
@@ -138,9 +133,10 @@ describe('a cell', () => {
     if (calls.length === 0) expect(await shapeOn(stage.b.admin, topic)).toEqual(there);
     else expect(await shapeOn(stage.b.admin, topic)).toEqual(here);
     expect(stage.a.proxy.changes(pathOf(topic))).toEqual([]);
+    await acting.provisioner.stop();
   });
 
-  it.each<[string, string, Make]>([
+  it.concurrent.each<[string, string, Make]>([
     ['nothing', 'wait localMissing', nothing],
     ['partitions without a record', 'stop localIrregular', orphans(2)],
     ['a record and a plain topic', 'stop localIrregular', mixed],
@@ -149,13 +145,14 @@ describe('a cell', () => {
   ])('of a local side that decides alone, %s: %s', async (_, decision, make) => {
     const topic = await stage.topic(make, nothing);
     for (const policy of [OFF, ON]) {
-      await untilDecided(stage.provision(topic, policy).provisioner, decision);
-      await stage.clear();
+      const { provisioner } = stage.provision(topic, policy);
+      await untilDecided(provisioner, decision);
+      await provisioner.stop();
     }
     expect(stage.b.proxy.changes(pathOf(topic))).toEqual([]);
   });
 
-  it.each<[string, keyof typeof LOCALS, Make, Record<string, unknown>, string, (readonly string[])?]>([
+  it.concurrent.each<[string, keyof typeof LOCALS, Make, Record<string, unknown>, string, (readonly string[])?]>([
     [
       'an unequal one with expand',
       'partitioned',
@@ -197,10 +194,18 @@ describe('a cell', () => {
     const topic = await stage.topic(LOCALS[local], remote);
     const { provisioner } = stage.provision(topic, policyFromConfig(config));
     await untilDecided(provisioner, decision);
+    await provisioner.stop();
     expect(stage.b.proxy.changes(pathOf(topic))).toEqual(calls.map((call) => call.replace('X', pathOf(topic))));
   });
+});
 
-  it('of a plain topic that is named like a partition: it is never created by itself', async () => {
+describe('a remote', () => {
+  afterEach(async () => {
+    stage.b.proxy.answer = undefined;
+    await stage.clear();
+  });
+
+  it('of a plain topic that is named like a partition does not get it by itself', async () => {
     const whole = await stage.topic(partitions(2), nothing);
     const topic = { ...whole, name: `${whole.name}-partition-0` };
     const { provisioner } = stage.provision(topic, ON);
@@ -210,31 +215,26 @@ describe('a cell', () => {
     await untilDecided(provisioner, 'replicate sameShape');
   });
 
-  it.each(Object.entries(LOCALS))(
-    'of %s without the namespace on the remote: waits, and makes none',
-    async (_, make) => {
-      const namespace = `public/only-here-${Date.now().toString(36)}`;
-      await makeNamespace(stage.a.cluster, namespace);
-      const topic = await stage.topic(make, nothing, namespace);
-      const { provisioner } = stage.provision(topic, ON);
-      await untilDecided(provisioner, 'wait namespaceMissing');
-      expect(stage.b.proxy.changes(namespace)).toEqual([]);
-      await makeNamespace(stage.b.cluster, namespace);
-      await untilDecided(provisioner, 'replicate sameShape');
-      expect(await shapeOn(stage.b.admin, topic)).toEqual(await shapeOn(stage.a.admin, topic));
-    },
-  );
+  it.each(Object.entries(LOCALS))('without the namespace of %s: waits for it, and makes none', async (_, make) => {
+    const namespace = `public/only-here-${Date.now().toString(36)}`;
+    await makeNamespace(stage.a.cluster, namespace);
+    const topic = await stage.topic(make, nothing, namespace);
+    const { provisioner } = stage.provision(topic, ON);
+    await untilDecided(provisioner, 'wait namespaceMissing');
+    expect(stage.b.proxy.changes(namespace)).toEqual([]);
+    await makeNamespace(stage.b.cluster, namespace);
+    await untilDecided(provisioner, 'replicate sameShape');
+    expect(await shapeOn(stage.b.admin, topic)).toEqual(await shapeOn(stage.a.admin, topic));
+  });
 
   it.each([
     ['a 401 with a page', 401, '<html><h2>HTTP ERROR 401 Unauthorized</h2></html>'],
-    ['a 403', 403, '{"reason":"not allowed"}'],
     ['a 404 of somebody else', 404, '<html>404 Not Found</html>'],
     ['a 404 about another topic', 404, '{"reason":"Topic persistent://public/default/other not found"}'],
     ['a 412', 412, '{"reason":"Namespace missing local cluster name in clusters list"}'],
     ['a 500', 500, '{"reason":"Namespace not found"}'],
-    ['a 503', 503, ''],
     ['a page instead of an answer', 200, '<html></html>'],
-  ])('of a remote that answers with %s: what runs goes on, what waits goes on waiting', async (_, status, body) => {
+  ])('that answers with %s: what runs goes on, what waits goes on waiting', async (_, status, body) => {
     const [topic, other] = await Promise.all([stage.topic(plain, plain), stage.topic(plain, nothing)]);
     const running = stage.provision(topic, ON);
     await untilDecided(running.provisioner, 'replicate sameShape');
@@ -249,7 +249,7 @@ describe('a cell', () => {
     expect(running.replicators.map(({ state }) => state)).toEqual(['running']);
   });
 
-  it('of a remote that is not there, or does not serve the namespace: unknown, and nothing is created', async () => {
+  it('that is not there, or does not serve the namespace: unknown, and nothing is created', async () => {
     const tenant = `elsewhere-${Date.now().toString(36)}`;
     await rest(stage.b.cluster, 'PUT', `clusters/${tenant}`, { serviceUrl: 'http://127.0.0.1:9' });
     for (const [{ cluster }, replication] of [

@@ -12,5 +12,6 @@ export {
   type RemoteSenderOptions,
   type RemoteSenderPorts,
 } from './remote-sender.js';
-export type { CursorStanding, LinkStanding, RemoteSenderStatus, RemoteStanding } from './status.js';
+export type { CursorStanding, KeyStanding, LinkStanding, RemoteSenderStatus, RemoteStanding } from './status.js';
 export { type DialCounts, systemResolver } from './transport.js';
+export type { ChildLag, ClusterBacklogs, UnshippedAnswer, UnshippedRequest } from './unshipped-check.js';

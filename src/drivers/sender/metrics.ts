@@ -47,7 +47,12 @@ const METRICS = {
   remote_credential_state: ['gauge', '1', '1 for the state of a credential on this node.'],
   remote_credential_version: ['gauge', '1', 'The version of a credential.'],
   remote_credential_decrypts_total: ['counter', '{credential}', 'Sealed credentials that were opened, or tried to.'],
+  remote_credential_age_seconds: ['gauge', 's', 'How long ago the password of a remote was set.'],
   remote_credential_key_current: ['gauge', '1', '1 when the current key sealed a credential.'],
+  remote_seals_total: ['counter', '{credential}', 'Passwords that were sealed, re-encryptions included.'],
+  remote_reseal_opens_total: ['counter', '{credential}', 'Sealed credentials that were opened to be sealed anew.'],
+  remote_key_seals: ['gauge', '{seal}', 'How often a key has sealed in the cluster; rotate the secret from 2^29 on.'],
+  remote_key_age_seconds: ['gauge', 's', 'How long ago a key has sealed first.'],
   remote_destination_refused_total: [
     'counter',
     '{dial}',
@@ -107,11 +112,26 @@ function collect(status: RemoteSenderStatus, observe: Observe): void {
   observe('remote_held_bytes', status.heldBytes, {});
   observe('remote_credential_decrypts_total', status.credentialDecrypts, {});
   observe('remotes_allowlist_configured', status.hasAllowedHosts ? 1 : 0, {});
-  for (const remote of status.remotes) observeRemote(remote, observe);
+  observe('remote_seals_total', status.credentialSeals, {});
+  observe('remote_reseal_opens_total', status.resealOpens, {});
+  for (const { key, seals, firstSealMs } of status.keys) {
+    observe('remote_key_seals', seals, { key });
+    if (firstSealMs !== undefined) observe('remote_key_age_seconds', ageSeconds(firstSealMs, status), { key });
+  }
+  for (const remote of status.remotes) {
+    observeRemote(remote, observe);
+    const { passwordSetMs } = remote;
+    if (passwordSetMs === undefined) continue;
+    observe('remote_credential_age_seconds', ageSeconds(passwordSetMs, status), { remote: remote.remote });
+  }
   for (const link of status.links) {
     observeLink(link, observe);
     for (const cursor of link.cursors) observeCursor(link, cursor, status.nowMs, observe);
   }
+}
+
+function ageSeconds(thenMs: number, { nowMs }: RemoteSenderStatus): number {
+  return Math.max(0, nowMs - thenMs) / 1000;
 }
 
 function observeRemote(

@@ -73,6 +73,7 @@ export async function sealRemote(draft: RemoteDraft, options: SealOptions): Prom
     revision: (stored?.revision ?? 0) + 1,
     credentialVersion: (stored?.credentialVersion ?? 0) + 1,
     limits,
+    passwordSetMs: systemClock.now(),
     ...(caPem !== undefined && { caPem }),
   };
   return { type: 'sealed', remote, fingerprint };

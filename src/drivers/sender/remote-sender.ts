@@ -4,7 +4,7 @@
  * transport, the checks of members and the writes of links.
  */
 import { setMaxListeners } from 'node:events';
-import { CredentialKeys } from '../../credentials/index.js';
+import { CredentialKeys, type SealCounts } from '../../credentials/index.js';
 import { defaultCodecs } from '../../entry/index.js';
 import { IsthmusError, show } from '../../errors.js';
 import { Guard, type GuardOptions, type ResolveHost } from '../../guard/index.js';
@@ -17,7 +17,7 @@ import type {
   Random,
   RemoteRegistry,
 } from '../../ports/index.js';
-import type { Compress, MemberReport } from '../../sender/index.js';
+import type { Backlog, Compress, MemberReport } from '../../sender/index.js';
 import { systemClock } from '../clock.js';
 import { EventStream } from '../events.js';
 import { Checks } from './checks.js';
@@ -29,6 +29,13 @@ import { MachineRun, type RequestWatch } from './machine-run.js';
 import { RegistryFollower } from './registry-follower.js';
 import { type RemoteSenderStatus, statusOf } from './status.js';
 import { HttpsTransport, systemResolver } from './transport.js';
+import {
+  type ChildLag,
+  type ClusterBacklogs,
+  type UnshippedAnswer,
+  UnshippedCheck,
+  type UnshippedRequest,
+} from './unshipped-check.js';
 
 /** How often it is looked whether remotes or links have changed. */
 const FOLLOW_MS = 100;
@@ -41,6 +48,10 @@ export interface RemoteSenderPorts {
   readonly cursors: LinkCursors;
   /** The cluster's members; default: this node alone. */
   readonly members?: ClusterMembers;
+  /** What is accepted and not committed yet; without it, this node commits what it accepts, and others do not answer. */
+  readonly backlogs?: ClusterBacklogs;
+  /** How often each key has sealed, as the metadata counts it (`judgeSeal`); for metrics. */
+  readonly sealCounts?: () => SealCounts;
   /** Default: the system's. */
   readonly resolve?: ResolveHost;
   /** Where lines for operators go; `console` is one. Without it, the events tell the same. */
@@ -91,6 +102,15 @@ export interface RemoteSender extends AsyncIterable<RemoteSenderEvent> {
   test(request: TestRequest): Promise<LinkAnswer>;
   /** This node's own run of the checks, for a member that asks it (`ClusterMembers.check`). */
   checkHere(check: MemberCheck): Promise<MemberReport>;
+  /**
+   * Whether everything of a parent, or of one remote child, is shipped, in front of its delete. Asks all members; who
+   * asks while that is under way waits for the next count. Throws `invalidArgument` for names that cannot be.
+   */
+  checkUnshipped(request: UnshippedRequest): Promise<UnshippedAnswer>;
+  /** This node's own backlog, for a member that asks it (`ClusterBacklogs.backlog`). */
+  backlogHere(parent: string): Promise<Backlog>;
+  /** The lags of this node's own cursors, for a member that asks it (`ClusterBacklogs.lags`). */
+  lagsHere(parent: string): Promise<readonly ChildLag[]>;
   /** To be told of every request; the function returned ends it. */
   watchRequests(watch: RequestWatch): () => void;
 }
@@ -112,6 +132,9 @@ class NodeRemoteSender implements RemoteSender {
   private readonly places: CursorPlaces;
   private readonly checks: Checks;
   private readonly writes: LinkWrites;
+  private readonly unshipped: UnshippedCheck;
+  private readonly keys: CredentialKeys;
+  private readonly sealCounts: RemoteSenderPorts['sealCounts'];
   private readonly stopping = new AbortController();
   private readonly hasAllowedHosts: boolean;
   private compressor: Compress | undefined;
@@ -121,12 +144,14 @@ class NodeRemoteSender implements RemoteSender {
   constructor(ports: RemoteSenderPorts, options: RemoteSenderOptions) {
     const { clock = systemClock, random = { next: Math.random }, resolve = systemResolver, members } = ports;
     const { keys, guard = {}, node = 'local', version = 'dev', isSecure = () => true } = options;
-    const { registry, parents, cursors } = ports;
+    const { registry, parents, cursors, backlogs } = ports;
     if (!(keys instanceof CredentialKeys)) throw new IsthmusError('invalidArgument', 'keys must be CredentialKeys');
     // Every wait of a run listens, and there may be many cursors.
     setMaxListeners(0, this.stopping.signal);
     this.clock = clock;
     this.node = node;
+    this.keys = keys;
+    this.sealCounts = ports.sealCounts;
     this.compressor = options.compress;
     this.hasAllowedHosts = (guard.allowedHosts ?? []).length > 0;
     this.voice = new SenderVoice(ports.logger, (event) => this.events.emit(event));
@@ -162,6 +187,10 @@ class NodeRemoteSender implements RemoteSender {
     this.writes = new LinkWrites({
       ...{ node, registry, parents, members, clock, follower, checks, isSecure, hasAllowedHosts, written },
     });
+    const running = () => this.machine.report().cursors;
+    this.unshipped = new UnshippedCheck({
+      ...{ node, members, backlogs, registry, parents, clock, links, cursors: running },
+    });
   }
 
   start(): void {
@@ -183,8 +212,10 @@ class NodeRemoteSender implements RemoteSender {
   }
 
   status(): RemoteSenderStatus {
-    const { state, node, machine, follower, places, transport, clock, hasAllowedHosts } = this;
-    return statusOf({ state, node, report: machine.report(), follower, places, transport, clock, hasAllowedHosts });
+    const { state, node, machine, follower, places, transport, clock, hasAllowedHosts, keys } = this;
+    const sealCounts = this.sealCounts?.();
+    const parts = { follower, places, transport, clock, hasAllowedHosts, keys, sealCounts };
+    return statusOf({ state, node, report: machine.report(), ...parts });
   }
 
   takePartition(parent: string, partition: number): void {
@@ -223,6 +254,18 @@ class NodeRemoteSender implements RemoteSender {
 
   checkHere(check: MemberCheck): Promise<MemberReport> {
     return this.checks.here(check);
+  }
+
+  checkUnshipped(request: UnshippedRequest): Promise<UnshippedAnswer> {
+    return this.unshipped.check(request);
+  }
+
+  backlogHere(parent: string): Promise<Backlog> {
+    return this.unshipped.backlogHere(parent);
+  }
+
+  lagsHere(parent: string): Promise<readonly ChildLag[]> {
+    return this.unshipped.lagsHere(parent);
   }
 
   watchRequests(watch: RequestWatch): () => void {

@@ -1,4 +1,5 @@
 /** How a sender stands: its remotes, its links, and the cursors that run on this node. */
+import type { CredentialKeys, SealCounts } from '../../credentials/index.js';
 import type { Clock } from '../../ports/index.js';
 import {
   type CursorReport,
@@ -22,9 +23,20 @@ export interface RemoteStanding {
   readonly fingerprint?: string;
   /** The node's current key sealed its credential; if not, it is to be sealed anew before the previous key goes. */
   readonly isKeyCurrent: boolean;
+  /** When its password was set, in milliseconds since the epoch; absent where the metadata does not say. */
+  readonly passwordSetMs?: number;
   readonly dials: DialCounts;
   /** Absent before the machine was told of it. */
   readonly report?: RemoteReport;
+}
+
+/** A key of this node, as the metadata counts its seals. */
+export interface KeyStanding {
+  readonly key: 'current' | 'previous';
+  /** Refused seals count too; from `SEAL_WARNING` on the master secret should be rotated, at `SEAL_LIMIT` the key is spent. */
+  readonly seals: number;
+  /** When the first was proposed, in milliseconds since the epoch; absent without any. */
+  readonly firstSealMs?: number;
 }
 
 /** A partition of a link on this node. */
@@ -58,6 +70,12 @@ export interface RemoteSenderStatus {
   readonly heldBytes: number;
   /** Times that a sealed credential was opened, or tried to. */
   readonly credentialDecrypts: number;
+  /** Passwords that were sealed with these `CredentialKeys`, re-encryptions included. */
+  readonly credentialSeals: number;
+  /** Times that they opened a credential, or tried to, to seal it under the current key. */
+  readonly resealOpens: number;
+  /** Empty where the host does not tell of seals. */
+  readonly keys: readonly KeyStanding[];
   readonly remotes: readonly RemoteStanding[];
   readonly links: readonly LinkStanding[];
 }
@@ -71,10 +89,12 @@ export interface StatusParts {
   readonly transport: HttpsTransport;
   readonly clock: Clock;
   readonly hasAllowedHosts: boolean;
+  readonly keys: CredentialKeys;
+  readonly sealCounts: SealCounts | undefined;
 }
 
 export function statusOf(parts: StatusParts): RemoteSenderStatus {
-  const { state, node, report, follower, transport, hasAllowedHosts } = parts;
+  const { state, node, report, follower, transport, hasAllowedHosts, keys } = parts;
   return {
     state,
     node,
@@ -83,21 +103,36 @@ export function statusOf(parts: StatusParts): RemoteSenderStatus {
     hasAllowedHosts,
     heldBytes: report.remoteHeldBytes,
     credentialDecrypts: follower.decrypts,
+    credentialSeals: keys.seals,
+    resealOpens: keys.resealOpens,
+    keys: keyStandings(parts),
     remotes: [...follower.remotes.keys()].map((remote) => remoteStanding(parts, remote)),
     links: [...follower.links.keys()].map((child) => linkStanding(parts, child)).filter((link) => link !== undefined),
   };
+}
+
+function keyStandings({ keys, sealCounts }: StatusParts): KeyStanding[] {
+  if (sealCounts === undefined) return [];
+  return (['current', 'previous'] as const).flatMap((key) => {
+    const kv = keys[key]?.kv;
+    if (kv === undefined) return [];
+    const counted = sealCounts[kv];
+    return counted === undefined ? { key, seals: 0 } : { key, seals: counted.count, firstSealMs: counted.firstSealMs };
+  });
 }
 
 function remoteStanding({ follower, transport, report }: StatusParts, remote: string): RemoteStanding {
   const lookup = follower.lookup(remote);
   const fingerprint = follower.fingerprint(remote);
   const counted = report.remotes[remote];
+  const passwordSetMs = follower.remotes.get(remote)?.passwordSetMs;
   return {
     remote,
     state: lookup.state,
     ...(lookup.state === 'ready' && { credentialVersion: lookup.credentialVersion }),
     ...(fingerprint !== undefined && { fingerprint }),
     isKeyCurrent: follower.isKeyCurrent(remote),
+    ...(passwordSetMs !== undefined && { passwordSetMs }),
     dials: dialCounts(transport, remote),
     ...(counted !== undefined && { report: counted }),
   };

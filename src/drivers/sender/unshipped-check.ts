@@ -2,7 +2,7 @@
  * The proof, in front of a delete, that everything of a parent was shipped: asks all members for their backlogs and then
  * for their cursors' lags, once for all who ask at a time, and answers for one remote child or for all of the parent.
  */
-import { IsthmusError, show } from '../../errors.js';
+import { show } from '../../errors.js';
 import type { Clock, ClusterMembers, ParentTopics, RemoteRegistry, StoredLink } from '../../ports/index.js';
 import {
   BACKLOG_SCANS,
@@ -109,7 +109,7 @@ export class UnshippedCheck {
     checkTopicName('parent', parent);
     const flown = await this.scans.ask(parent);
     if (flown.type === 'answer') return flown.answer;
-    throw new IsthmusError('unavailable', `the backlog of topic ${show(parent)} could not be read`);
+    throw new Error(`the backlog of topic ${show(parent)} could not be read`);
   }
 
   /** The lags of a parent's cursors that run on this node. Rejects when one cannot be read. */
@@ -134,7 +134,7 @@ export class UnshippedCheck {
   private async surveyInTime(parent: string): Promise<Survey> {
     const survey = await within(this.parts.clock, FLIGHT_MS, () => this.survey(parent));
     if (survey !== 'late') return survey;
-    throw new IsthmusError('unavailable', `it took longer than ${FLIGHT_MS / 1000} s`);
+    throw new Error(`it took longer than ${FLIGHT_MS / 1000} s`);
   }
 
   private async survey(parent: string): Promise<Survey> {
@@ -144,8 +144,22 @@ export class UnshippedCheck {
     const names = links.length === 0 ? [] : (members?.names() ?? [node]);
     const partitions = links.length === 0 ? 0 : (await parents.startOffsets(parent, 'latest')).length;
     // All are asked once, and in the order of the first count.
-    const backlog = once((member) => this.ask(member, parent, 'backlog'));
-    const lags = once((member) => this.ask(member, parent, 'lags'));
+    const backlog = once((member) =>
+      this.asked(
+        member,
+        () => this.backlogHere(parent),
+        (others, signal) => others.backlog(member, parent, signal),
+      ),
+    );
+    const lags = once(async (member) => {
+      // Silent once is enough: two waits would outlast the flight, and nobody would be named.
+      await backlog(member);
+      return this.asked(
+        member,
+        () => this.lagsHere(parent),
+        (others, signal) => others.lags(member, parent, signal),
+      );
+    });
     const count = (children: readonly string[]) =>
       countUnshipped(
         { backlog, lags: async (member) => (await lags(member)).filter(({ child }) => children.includes(child)) },
@@ -161,16 +175,18 @@ export class UnshippedCheck {
     return { whole: { ...whole, lagComplete }, children };
   }
 
-  private ask(member: string, parent: string, what: 'backlog'): Promise<Backlog>;
-  private ask(member: string, parent: string, what: 'lags'): Promise<readonly ChildLag[]>;
-  private async ask(member: string, parent: string, what: 'backlog' | 'lags'): Promise<Backlog | readonly ChildLag[]> {
+  private async asked<Answer>(
+    member: string,
+    own: () => Promise<Answer>,
+    other: (backlogs: ClusterBacklogs, signal: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer> {
     const { node, backlogs, clock } = this.parts;
-    const own = () => (what === 'backlog' ? this.backlogHere(parent) : this.lagsHere(parent));
-    const answer = await within<Backlog | readonly ChildLag[] | undefined>(clock, ASK_MS, async (signal) =>
-      member === node ? own() : backlogs?.[what](member, parent, signal),
-    );
-    if (answer !== undefined && answer !== 'late') return answer;
-    throw new IsthmusError('unavailable', `member ${show(member)} does not answer`);
+    const answer = await within(clock, ASK_MS, async (signal) => {
+      if (member === node) return own();
+      return backlogs === undefined ? 'late' : other(backlogs, signal);
+    });
+    if (answer === 'late') throw new Error(`member ${show(member)} does not answer`);
+    return answer;
   }
 }
 
