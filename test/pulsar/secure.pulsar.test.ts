@@ -12,7 +12,7 @@ import { type Broker, type Brokers, type Cluster, startBrokers } from './brokers
 import { JavaClients } from './java-client.js';
 import { isConverged, ReplicatorProcess } from './replicator.js';
 import { rest } from './rest.js';
-import { BOTH, expectEqual, settle, write } from './scenario.js';
+import { BOTH, expectEqual, settle, waitFor, write } from './scenario.js';
 import { expectOk, type Side, subscribeCheck } from './stage.js';
 
 let brokers: Brokers;
@@ -101,8 +101,10 @@ it('both ways, and a split converges: one role produces and consumes, another on
   ];
   await sleep(1_500);
   expectOk(await stage.a.admin.split(topic, 0));
+  const there = async () => expectOk(await stage.b.admin.scalableLayout(topic)).active;
+  await waitFor('the split has spread', async () => (await there()).length === 3);
   await replicator.until('the layouts have met', isConverged);
-  expect(expectOk(await stage.b.admin.scalableLayout(topic)).active.length).toBe(3);
+  expect((await there()).length).toBe(3);
   const written = await Promise.all(writing);
   await settle(stage, topic, replicator, BOTH);
   await expectEqual(stage, topic, written, 3_000);
