@@ -91,7 +91,7 @@ const METRICS = {
   'slow_path.slot_utilization': ['gauge', '1', 'The mean share of the slow-path slots that were taken.'],
   'slow_path.throttled_time': ['counter', 's', 'How long the slow-path budget has kept a segment waiting.'],
   'rate_limit.waiting': ['gauge', '{segment}', 'Source segments that wait for the rate limit towards a remote.'],
-} as const satisfies Record<string, readonly ['counter' | 'gauge', string, string]>;
+} as const satisfies MetricTable;
 
 type MetricName = keyof typeof METRICS;
 type Observe = (name: MetricName, value: number, attributes: Record<string, string | number>) => void;
@@ -101,13 +101,25 @@ export function observeReplication<Instrument extends ObservableInstrument>(
   meter: MetricMeter<Instrument>,
   observed: ObservedReplication,
 ): () => void {
-  const instruments = new Map<MetricName, Instrument>();
-  for (const [name, [kind, unit, description]] of Object.entries(METRICS)) {
+  return observeMetrics(meter, METRICS, (observe) => collect(observed, observe));
+}
+
+/** Metrics by name, without the prefix `isthmus.`: the kind, the unit and what it says. */
+export type MetricTable = Readonly<Record<string, readonly ['counter' | 'gauge', string, string]>>;
+
+/** Registers a table of metrics that `collect` reads at every collection; the function returned takes them back. */
+export function observeMetrics<Instrument extends ObservableInstrument, Table extends MetricTable>(
+  meter: MetricMeter<Instrument>,
+  table: Table,
+  collect: (observe: (name: keyof Table, value: number, attributes: Record<string, string | number>) => void) => void,
+): () => void {
+  const instruments = new Map<keyof Table, Instrument>();
+  for (const [name, [kind, unit, description]] of Object.entries(table)) {
     const create = kind === 'counter' ? meter.createObservableCounter : meter.createObservableGauge;
-    instruments.set(name as MetricName, create.call(meter, `isthmus.${name}`, { description, unit }));
+    instruments.set(name, create.call(meter, `isthmus.${name}`, { description, unit }));
   }
   const callback = (observer: MetricObserver<Instrument>): void => {
-    collect(observed, (name, value, attributes) => {
+    collect((name, value, attributes) => {
       const instrument = instruments.get(name);
       if (instrument !== undefined) observer.observe(instrument, value, attributes);
     });

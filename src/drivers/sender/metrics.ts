@@ -2,7 +2,13 @@
  * The metrics of a sender, under the names that Narad gives them behind a prefix of our own, so that its dashboards are
  * soon made to fit. Counts and states are read when somebody collects; how long requests take is told as they end.
  */
-import type { InstrumentOptions, MetricMeter, MetricObserver, ObservableInstrument } from '../metrics.js';
+import {
+  type InstrumentOptions,
+  type MetricMeter,
+  type MetricTable,
+  type ObservableInstrument,
+  observeMetrics,
+} from '../metrics.js';
 import type { RemoteSender } from './remote-sender.js';
 import type { CursorStanding, LinkStanding, RemoteSenderStatus, RemoteStanding } from './status.js';
 
@@ -59,7 +65,7 @@ const METRICS = {
     'Dials and answers that the address guard refused, by reason.',
   ],
   remotes_allowlist_configured: ['gauge', '1', '1 when the hosts that may be reached are listed.'],
-} as const satisfies Record<string, readonly ['counter' | 'gauge', string, string]>;
+} as const satisfies MetricTable;
 
 type MetricName = keyof typeof METRICS;
 type Attributes = Record<string, string | number>;
@@ -73,23 +79,11 @@ export function observeRemoteSender<Instrument extends ObservableInstrument>(
   meter: SenderMeter<Instrument>,
   sender: Pick<RemoteSender, 'status' | 'watchRequests'>,
 ): () => void {
-  const instruments = new Map<MetricName, Instrument>();
-  for (const [name, [kind, unit, description]] of Object.entries(METRICS)) {
-    const create = kind === 'counter' ? meter.createObservableCounter : meter.createObservableGauge;
-    instruments.set(name as MetricName, create.call(meter, `isthmus.${name}`, { description, unit }));
-  }
-  const callback = (observer: MetricObserver<Instrument>): void => {
-    collect(sender.status(), (name, value, attributes) => {
-      const instrument = instruments.get(name);
-      if (instrument !== undefined) observer.observe(instrument, value, attributes);
-    });
-  };
-  const all = [...instruments.values()];
-  meter.addBatchObservableCallback(callback, all);
+  const unobserve = observeMetrics(meter, METRICS, (observe) => collect(sender.status(), observe));
   const unwatch = watch(meter, sender);
   return () => {
     unwatch();
-    meter.removeBatchObservableCallback(callback, all);
+    unobserve();
   };
 }
 
