@@ -179,7 +179,7 @@ function persistent(topic: string): string {
   return `persistent/${topicPath(topic.replace(/^persistent:\/\//, ''), topic)}`;
 }
 
-function texts(value: unknown): readonly string[] {
+export function texts(value: unknown): readonly string[] {
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value;
   throw new Error('it is no list of texts');
 }
@@ -200,7 +200,7 @@ function backlogsOf(value: unknown): TopicBacklogs {
   );
 }
 
-function objectOf(value: unknown): Record<string, unknown> {
+export function objectOf(value: unknown): Record<string, unknown> {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (isObject) return value as Record<string, unknown>;
   throw new Error(`${show(value)} is no object`);

@@ -16,6 +16,7 @@ import type {
   TopicName,
 } from '../../../ports/index.js';
 import { type LookUp, type LookUpFailure, MAX_INITIAL_SEGMENTS } from '../../../provisioning/index.js';
+import { objectOf, texts } from './admin.js';
 import { type AdminCall, AdminHttp, type AdminOptions, reasonOf, saidIn } from './http.js';
 import { isPlainInPath, namespacePath, topicPath } from './paths.js';
 
@@ -71,7 +72,7 @@ function askSegments(
 
 /** For names that a look-up does not decode: whether the topic is listed can be told, its segments cannot. */
 async function askListed(http: AdminHttp, topic: TopicName, signal: AbortSignal): Promise<LookUp<never>> {
-  const listed = await ask(http, `scalable/${namespaceOf(topic)}`, signal, () => false, textsIn);
+  const listed = await ask(http, `scalable/${namespaceOf(topic)}`, signal, () => false, texts);
   if (listed.type !== 'found') return listed;
   if (!listed.value.includes(fullName('topic', topic))) return { type: 'missing' };
   return failed(
@@ -167,17 +168,7 @@ function segmentsIn(value: unknown): readonly ListedSegment[] {
 }
 
 function namesIn(value: unknown, prefix: string): readonly string[] {
-  return textsIn(value).flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
-}
-
-function textsIn(value: unknown): readonly string[] {
-  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value;
-  throw new Error('it is no list of names');
-}
-
-function objectOf(value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
-  throw new Error(`${show(value)} is no object`);
+  return texts(value).flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
 }
 
 function fullName(domain: string, { tenant, namespace, name }: TopicName): string {

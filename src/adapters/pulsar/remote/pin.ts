@@ -60,11 +60,7 @@ export class TopicPin implements RemotePin {
   private async reachSealed(): Promise<void> {
     if (this.hasReachedSealed) return;
     this.hasReachedSealed = true;
-    const { segments } = await this.place.topics.load();
-    for (const { segmentId, state } of segments.values()) {
-      const topic = state === 'sealed' ? await this.place.topics.of(segmentId) : undefined;
-      if (topic !== undefined) void this.hold(segmentId, topic);
-    }
+    for (const [segmentId, topic] of await this.place.topics.sealed()) void this.hold(segmentId, topic);
   }
 
   async position(segmentId: number): Promise<SourcePosition | undefined> {

@@ -28,6 +28,15 @@ export class SegmentTopics {
     return this.known.get(segmentId) ?? this.nameOf((await this.load()).segments.get(segmentId));
   }
 
+  /** The sealed segments of the layout as it is now, with their topics. Rejects when it cannot be read. */
+  async sealed(): Promise<readonly (readonly [segmentId: number, topic: string])[]> {
+    const { segments } = await this.load();
+    return [...segments.values()].flatMap((segment) => {
+      const topic = segment.state === 'sealed' ? this.nameOf(segment) : undefined;
+      return topic === undefined ? [] : [[segment.segmentId, topic] as const];
+    });
+  }
+
   /** The layout as it is now. */
   async load(): Promise<Layout> {
     return this.layouts.load();

@@ -176,10 +176,8 @@ class TopicSource implements PulsarSource {
 
   /** On what was sealed before, a subscription made on the topic is missing: whoever subscribes there begins at the start. */
   private async reachSealed(): Promise<void> {
-    const { client, layouts, subscription } = this.options;
-    const sealed = [...(await layouts.load()).segments.values()].filter(({ state }) => state === 'sealed');
-    for (const { segmentId } of sealed) {
-      const topic = await this.topicOf(segmentId);
+    const { client, subscription } = this.options;
+    for (const [segmentId, topic] of await this.topics.sealed()) {
       const events = { onEntry: () => undefined, onClosed: () => undefined };
       const result = await client.subscribe({ topic, subscription, durable: true }, events);
       if (result.type !== 'subscribed') throw new Error(`segment ${segmentId}: ${reasonOf(result)}`);
