@@ -6,7 +6,8 @@ import { pulsarRemote, type ReadBackWait } from '../../src/adapters/pulsar/remot
 import { chain, sendOf } from '../../src/testing/remote-lane.js';
 import { type Cluster, type Clusters, openClusters } from './brokers.js';
 import { JavaClients } from './java-client.js';
-import { admin, openLane, readBack, Stage, Topic, until } from './remote-stage.js';
+import { openLane, readBack, Stage, Topic, until } from './remote-stage.js';
+import { rest } from './rest.js';
 
 let clusters: Clusters;
 let broker: Cluster;
@@ -21,7 +22,7 @@ afterEach(() => stage?.end());
 
 async function namespace(name: string): Promise<string> {
   const full = `public/${name}`;
-  await admin(broker, 'PUT', `namespaces/${full}`, {});
+  await rest(broker, 'PUT', `namespaces/${full}`, {});
   return full;
 }
 
@@ -83,7 +84,7 @@ describe('a limit', () => {
     stage = new Stage(broker);
     const limited = await namespace(`quota-${process.pid}`);
     const quota = { limitSize: 50_000, policy: 'producer_exception' };
-    await admin(broker, 'POST', `namespaces/${limited}/backlogQuota?backlogQuotaType=destination_storage`, quota);
+    await rest(broker, 'POST', `namespaces/${limited}/backlogQuota?backlogQuotaType=destination_storage`, quota);
     const topic = await Topic.create(broker, 1, limited);
     const remote = stage.remote(topic, stage.client());
     const lane = await openLane(remote, 0);
@@ -108,8 +109,8 @@ describe('a limit', () => {
   it('on producers and consumers is told from a name that is taken', async () => {
     stage = new Stage(broker);
     const limited = await namespace(`places-${process.pid}`);
-    await admin(broker, 'POST', `namespaces/${limited}/maxProducersPerTopic`, 1);
-    await admin(broker, 'POST', `namespaces/${limited}/maxConsumersPerTopic`, 1);
+    await rest(broker, 'POST', `namespaces/${limited}/maxProducersPerTopic`, 1);
+    await rest(broker, 'POST', `namespaces/${limited}/maxConsumersPerTopic`, 1);
     const topic = await Topic.create(broker, 1, limited);
     const remote = stage.remote(topic, stage.client());
     const lane = await openLane(remote, 0);
@@ -119,7 +120,7 @@ describe('a limit', () => {
     await expect(readBack(remote, 0, barrier)).rejects.toThrow(/max consumers limit/);
     const other = stage.remote(topic, stage.client(), { pinSubscription: 'another-pin' });
     expect(await other.open(7, 0, () => undefined)).toMatchObject({ type: 'throttled' });
-    await admin(broker, 'POST', `namespaces/${limited}/maxConsumersPerTopic`, 2);
+    await rest(broker, 'POST', `namespaces/${limited}/maxConsumersPerTopic`, 2);
     await until(async () => (await readBack(remote, 0, barrier).catch(() => undefined)) !== undefined);
     // A reader gives its place back: there is one for the next.
     for (let i = 0; i < 3; i++) expect(await readBack(remote, 0, barrier)).toEqual([]);
@@ -131,7 +132,7 @@ describe('a classic topic', () => {
   it('takes entries by partition, and is read back to its end once it is migrated', async () => {
     stage = new Stage(broker);
     const path = `public/default/classic-${process.pid}`;
-    await admin(broker, 'PUT', `persistent/${path}/partitions`, 2);
+    await rest(broker, 'PUT', `persistent/${path}/partitions`, 2);
     const layout = partitionsOf(`persistent://${path}`);
     const layouts = {
       load: async () => layout,
@@ -152,7 +153,7 @@ describe('a classic topic', () => {
     expect(await readBack(remote, 1, barrier)).toEqual(['7:1', '7:2', '7:3']);
     await lane.producer.close();
     await remote.close();
-    await admin(broker, 'POST', `scalable/${path}/migrate?force=true`);
+    await rest(broker, 'POST', `scalable/${path}/migrate?force=true`);
     const topic = Topic.existing(broker, path);
     const migrated = stage.remote(topic, client);
     const legacy = [...(await topic.load()).segments.values()].find(({ legacyTopicName }) =>

@@ -18,7 +18,8 @@ import { MemoryTopic } from 'isthmus/adapters/memory';
 import { createReplicator } from 'isthmus/drivers';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type Cluster, type Clusters, openClusters } from './brokers.js';
-import { admin, consumed, SOURCE, Stage, Topic, until, type Wire } from './remote-stage.js';
+import { consumed, SOURCE, Stage, Topic, until, type Wire } from './remote-stage.js';
+import { rest } from './rest.js';
 
 const codecs = await defaultCodecs();
 const KEYS = Array.from({ length: 50 }, (_, i) => `key-${i}`);
@@ -106,7 +107,7 @@ it('is exactly once and in order', async () => {
   const changes: (() => unknown)[] = [
     () => wire.cut(),
     async () => to.split((await shape())[0] as number),
-    () => admin(cluster, 'PUT', `namespaces/${to.namespace}/unload`),
+    () => rest(cluster, 'PUT', `namespaces/${to.namespace}/unload`),
     async () => {
       await running.kill();
       running = replicate(from, to, wire);

@@ -19,6 +19,7 @@ import { createPulsarClient, type EntryPosition, type PulsarClient } from '../..
 import { type PulsarRemote, type PulsarRemoteOptions, pulsarRemote } from '../../src/adapters/pulsar/remote/index.js';
 import { comparePositions } from '../../src/dedup/index.js';
 import type { Cluster } from './brokers.js';
+import { rest } from './rest.js';
 
 /** The source cluster that the tests replicate from. */
 export const SOURCE = 's';
@@ -78,7 +79,7 @@ export class Topic {
   static async create(cluster: Cluster, segments = 2, namespace?: string): Promise<Topic> {
     if (namespace === undefined) {
       namespace = `public/process-${process.pid}`;
-      await admin(cluster, 'PUT', `namespaces/${namespace}`).catch((error: unknown) => {
+      await rest(cluster, 'PUT', `namespaces/${namespace}`).catch((error: unknown) => {
         if (!/: 409 /.test(String(error))) throw error;
       });
     }
@@ -133,20 +134,9 @@ export class Topic {
     return `segment://${this.path}/${hex(range.start)}-${hex(range.end)}-${segmentId}`;
   }
 
-  call(method: string, rest: string, body?: unknown): Promise<unknown> {
-    return admin(this.cluster, method, `scalable/${this.path}${rest}`, body);
+  call(method: string, below: string, body?: unknown): Promise<unknown> {
+    return rest(this.cluster, method, `scalable/${this.path}${below}`, body);
   }
-}
-
-/** One admin call; rejects unless it succeeds. */
-export async function admin(cluster: Cluster, method: string, path: string, body?: unknown): Promise<unknown> {
-  const response = await fetch(`${cluster.adminUrl}/admin/v2/${path}`, {
-    method,
-    ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-  });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 400)}`);
-  return text === '' ? undefined : JSON.parse(text);
 }
 
 /** A client and remotes that are put away together. */

@@ -6,7 +6,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PulsarRemote } from '../../src/adapters/pulsar/remote/index.js';
 import { chain, sendOf } from '../../src/testing/remote-lane.js';
 import { type Cluster, type Clusters, openClusters } from './brokers.js';
-import { admin, consumed, openLane, SOURCE, Stage, Topic, until } from './remote-stage.js';
+import { consumed, openLane, SOURCE, Stage, Topic, until } from './remote-stage.js';
+import { rest } from './rest.js';
 
 let clusters: Clusters;
 let cluster: Cluster;
@@ -160,7 +161,7 @@ describe('a lane in full flight', () => {
     const direct = stage.client();
     const remote = stage.remote(topic, stage.client());
     const { producer, results } = await openLane(remote, 0);
-    const unload = () => admin(cluster, 'PUT', `namespaces/${topic.namespace}/unload`);
+    const unload = () => rest(cluster, 'PUT', `namespaces/${topic.namespace}/unload`);
     const sent = await sendDuring(producer, results, unload);
     await until(() => results.length === sent);
     expect(typesOf(results)).toEqual(['stored', 'ambiguous']);
@@ -175,8 +176,8 @@ describe('a lane in full flight', () => {
   it('is throttled: it goes on slowly, and as before once the limit is lifted', async () => {
     stage = new Stage(cluster);
     const namespace = `public/limited-${process.pid}`;
-    await admin(cluster, 'PUT', `namespaces/${namespace}`, {});
-    await admin(cluster, 'POST', `namespaces/${namespace}/publishRate`, { publishThrottlingRateInMsg: 50 });
+    await rest(cluster, 'PUT', `namespaces/${namespace}`, {});
+    await rest(cluster, 'POST', `namespaces/${namespace}/publishRate`, { publishThrottlingRateInMsg: 50 });
     const topic = await Topic.create(cluster, 1, namespace);
     const remote = stage.remote(topic, stage.client(), { sendTimeoutMs: 2_000 });
     const { producer, results } = await openLane(remote, 0);
@@ -184,7 +185,7 @@ describe('a lane in full flight', () => {
     await sleep(4_000);
     const slowly = results.length;
     expect(slowly).toBeLessThan(600);
-    await admin(cluster, 'POST', `namespaces/${namespace}/publishRate`, { publishThrottlingRateInMsg: -1 });
+    await rest(cluster, 'POST', `namespaces/${namespace}/publishRate`, { publishThrottlingRateInMsg: -1 });
     await until(() => results.length === 1_000);
     expect(typesOf(results)).toEqual(['stored']);
     await producer.close();

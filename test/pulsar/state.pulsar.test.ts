@@ -8,7 +8,8 @@ import { createPulsarClient, type PulsarClient } from '../../src/adapters/pulsar
 import { processClock } from '../../src/adapters/pulsar/protocol/time.js';
 import { prepareState, StateTopic, type StateTopicOptions } from '../../src/adapters/pulsar/state/index.js';
 import { type Cluster, type Clusters, openClusters } from './brokers.js';
-import { admin, layWire, type Wire } from './remote-stage.js';
+import { layWire, type Wire } from './remote-stage.js';
+import { rest } from './rest.js';
 
 let clusters: Clusters;
 let cluster: Cluster;
@@ -64,9 +65,9 @@ function record(session: number, settled: string): CursorRecord {
 /** Runs compaction once, to its end. */
 async function compact(topic: string): Promise<void> {
   const path = `${topic.replace('://', '/')}/compaction`;
-  await admin(cluster, 'PUT', path);
+  await rest(cluster, 'PUT', path);
   for (;;) {
-    const { status } = (await admin(cluster, 'GET', path)) as { status: string };
+    const { status } = (await rest(cluster, 'GET', path)) as { status: string };
     if (status === 'SUCCESS') return;
     if (status === 'ERROR') throw new Error('compaction failed');
     await sleep(50);
