@@ -84,19 +84,24 @@ describe('observeReplication', () => {
     const { replicator, controllers, slowPath, rate } = await running();
     for (const controller of controllers) await controller.start();
     await until(
-      () => controllers[0]?.exchanges().get('c')?.failed === 1 && controllers[0]?.exchanges().has('b') === true,
+      () => (controllers[0]?.exchanges().get('c')?.failed ?? 0) > 0 && controllers[0]?.exchanges().has('b') === true,
     );
     const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
     const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
     const provider = new MeterProvider({ readers: [reader] });
     stopping.push(() => provider.shutdown());
     let collections = 0;
+    // The push to the silent peer is made again and again: what counts is how often it was when the metrics were read.
+    let failedPushes: number | undefined;
     const unobserve = observeReplication(provider.getMeter('isthmus'), {
       replicators: () => {
         collections++;
         return [{ topic: 't', replicator }];
       },
-      controllers: () => controllers.slice(0, 1),
+      controllers: () => {
+        failedPushes = controllers[0]?.exchanges().get('c')?.failed;
+        return controllers.slice(0, 1);
+      },
       slowPath,
       rates: new Map([['b', rate]]),
     });
@@ -125,7 +130,8 @@ describe('observeReplication', () => {
     expect(value('replication.sealed_segments_pinned', at)).toBe(1);
     expect(value('replication.waiting', { ...at, reason: 'held' })).toBe(1);
     expect(value('replication.waiting', { ...at, reason: 'parents' })).toBe(2);
-    expect(value('exchange.requests', { topic: 't', peer: 'c', result: 'failure' })).toBe(1);
+    expect(failedPushes).toBeGreaterThan(0);
+    expect(value('exchange.requests', { topic: 't', peer: 'c', result: 'failure' })).toBe(failedPushes);
     expect(value('convergence.diverged_ranges', { topic: 't', peer: 'b' })).toBeDefined();
     expect(value('convergence.peer_state_age', { topic: 't', peer: 'b' })).toBeDefined();
     expect(value('slow_path.utilization', {})).toBeDefined();
