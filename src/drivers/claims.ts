@@ -5,7 +5,7 @@
  */
 import { messageOf } from '../errors.js';
 import type { Segment } from '../layout/index.js';
-import type { Clock, CursorRecord, CursorStore, EntrySource } from '../ports/index.js';
+import type { Clock, CursorRecord, CursorStore, EntrySource, SegmentClaim } from '../ports/index.js';
 import type { SegmentDriver } from './segment.js';
 
 /** What claiming needs of the replicator. */
@@ -22,8 +22,9 @@ export interface ClaimHost {
 }
 
 const RETRY_MS = 1_000;
+const MAX_RETRY_MS = 10_000;
 
-/** Runs until the segment is drained, has failed for good, or the signal aborts. */
+/** Runs until the segment is drained and acknowledged, has failed for good, or the signal aborts. */
 export async function shareSegment(segment: Segment, host: ClaimHost, signal: AbortSignal): Promise<void> {
   const { source, clock } = host;
   for (;;) {
@@ -35,7 +36,11 @@ export async function shareSegment(segment: Segment, host: ClaimHost, signal: Ab
       if (how === 'lost') driver.abandon();
       if (how === 'asked') driver.dispatch({ type: 'stop' });
       const end = await driver.ended;
-      if (end !== 'stopped') return;
+      if (end === 'failed') return;
+      if (end === 'drained') {
+        await untilAcknowledged(driver, claim, clock, signal);
+        if (driver.isAcknowledged) return;
+      }
       // Who was replaced may have its turn again; everything else that stops a segment is an operator's to mend, here.
       const { waitingFor } = driver.status();
       const isMended = waitingFor.for !== 'operator' || waitingFor.reason === 'fenced';
@@ -45,6 +50,30 @@ export async function shareSegment(segment: Segment, host: ClaimHost, signal: Ab
     }
     host.end(segment);
     await clock.sleep(RETRY_MS, signal);
+  }
+}
+
+/**
+ * A drained segment is kept until the source counts it as acknowledged: the last acknowledgement may be lost, and
+ * whatever holds no entry of anybody's may be left; nobody would make up for it later, and the source would keep the
+ * segment as garbage.
+ */
+async function untilAcknowledged(
+  driver: SegmentDriver,
+  claim: SegmentClaim,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  let isEnding = false;
+  const ending = claim.ending.then(() => {
+    isEnding = true;
+  });
+  for (let waitMs = RETRY_MS; !isEnding; waitMs = Math.min(MAX_RETRY_MS, waitMs * 2)) {
+    await driver.refreshBacklog();
+    if (driver.isAcknowledged) return;
+    const waiting = new AbortController();
+    const either = AbortSignal.any([signal, waiting.signal]);
+    await Promise.race([ending, clock.sleep(waitMs, either)]).finally(() => waiting.abort());
   }
 }
 

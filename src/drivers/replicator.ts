@@ -411,8 +411,7 @@ class TopicReplicator implements Replicator {
     for (const id of this.unclaimed) {
       if (layout.segments.has(id)) continue;
       this.unclaimed.delete(id);
-      this.sharing.get(id)?.abort();
-      this.sharing.delete(id);
+      this.endSharing(id);
     }
     const gone = [...this.records.keys()].filter(
       (id) => !layout.segments.has(id) && this.records.get(id)?.drained === true,
@@ -423,7 +422,13 @@ class TopicReplicator implements Replicator {
       this.records.delete(id);
       this.segments.get(id)?.forget();
       this.segments.delete(id);
+      this.endSharing(id);
     }
+  }
+
+  private endSharing(segmentId: number): void {
+    this.sharing.get(segmentId)?.abort();
+    this.sharing.delete(segmentId);
   }
 
   private async askBacklogs(signal: AbortSignal): Promise<void> {

@@ -166,13 +166,15 @@ export class SegmentDriver {
     }
   }
 
+  /** Nothing is left to do: the source, too, has counted everything of a drained segment as acknowledged. */
+  get isAcknowledged(): boolean {
+    return this.machine.isDrained && this.backlog === 0;
+  }
+
   /** Asks the source how much is left; what it does not answer is not known. */
   async refreshBacklog(): Promise<void> {
+    if (this.isAcknowledged) return;
     if (this.unacknowledged !== undefined) await this.acknowledge(this.unacknowledged);
-    if (this.machine.isDrained) {
-      this.backlog = 0;
-      return;
-    }
     this.backlog = await this.context.source.backlog(this.segment.segmentId).catch(() => undefined);
   }
 

@@ -66,8 +66,12 @@ function pair(): [MemoryTopic, MemoryTopic, Claims] {
   return [new MemoryTopic({ cluster: 'a', layout }), new MemoryTopic({ cluster: 'b', layout }), new Claims()];
 }
 
-function processOf(name: string, [a, b, claims]: readonly [MemoryTopic, MemoryTopic, Claims]): Replicator {
-  const ports = { source: claims.of(name, a.source('b')), remote: b.remote('a'), cursors: a.cursors('b') };
+function processOf(
+  name: string,
+  [a, b, claims]: readonly [MemoryTopic, MemoryTopic, Claims],
+  source = a.source('b'),
+): Replicator {
+  const ports = { source: claims.of(name, source), remote: b.remote('a'), cursors: a.cursors('b') };
   const options = { codecs, retryInitialMs: 1, cursorDelayMs: 1, drainDelayMs: 1 };
   const replicator = createReplicator(ports, options);
   running.push(replicator);
@@ -154,4 +158,31 @@ it('a segment that is pruned is nobody’s to wait for any more', async () => {
   a.change((layout) => pruneSegment(layout, 0));
   await until(() => [first, second].every((one) => one.status().segments.every(({ segmentId }) => segmentId !== 0)));
   expect(stored(b)).toEqual([1]);
+});
+
+it('a drained segment is kept until its source counts nothing of it any more, whatever became of the last acknowledgement', async () => {
+  const world = pair();
+  const [a, , claims] = world;
+  let refusals = 2;
+  let markers = 2;
+  const plain = a.source('b');
+  const source: EntrySource = {
+    ...plain,
+    acknowledge: async (segmentId, position) => {
+      if (segmentId === 0 && refusals-- > 0) throw new Error('the connection was lost');
+      return plain.acknowledge(segmentId, position);
+    },
+    // What nobody settles, such as markers behind the last entry, goes as the source finds out about it.
+    backlog: async (segmentId) => (await plain.backlog(segmentId)) + (segmentId === 0 ? Math.max(0, markers--) : 0),
+  };
+  const first = processOf('first', world, source);
+  await until(() => claims.holder(0) === 'first');
+  produce(a, 0, 1);
+  a.change(split(0));
+  await until(() => first.hasDrained(0) === true);
+  expect(claims.holder(0)).toBe('first');
+  await until(() => claims.holder(0) === undefined);
+  expect(a.backlog(0, 'b')).toBe(0);
+  expect(markers).toBeLessThanOrEqual(0);
+  expect(refusals).toBeLessThanOrEqual(0);
 });

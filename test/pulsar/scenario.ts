@@ -85,9 +85,12 @@ export async function settle(
 ): Promise<void> {
   for (const [from, to] of directions) {
     await replicator.until(`everything is read from ${from}`, (status) => isIdle(status, from), 120_000);
-    await waitFor(`everything is acknowledged on ${from}`, () =>
-      isAcknowledged(stage[from], topic, `isthmus.${to}`),
-    ).catch((error: unknown) => Promise.reject(new Error(`${error}\n${replicator.log.slice(-4_000)}`)));
+    const backlogs = () => backlogsOf(stage[from], topic, `isthmus.${to}`);
+    const isAcknowledged = async () => [...(await backlogs())].every(([, backlog]) => backlog === 0);
+    await waitFor(`everything is acknowledged on ${from}`, isAcknowledged).catch(async (error: unknown) => {
+      const left = JSON.stringify({ backlogs: [...(await backlogs())], status: await replicator.status() });
+      throw new Error(`${error}\n${left}\n${replicator.log.slice(-4_000)}`);
+    });
   }
 }
 
@@ -104,9 +107,10 @@ function isIdle({ topics }: StatusDocument, cluster: string): boolean {
   return lines.length > 0 && lines.every(isDone);
 }
 
-async function isAcknowledged(side: Side, topic: string, subscription: string): Promise<boolean> {
+async function backlogsOf(side: Side, topic: string, subscription: string): Promise<ReadonlyMap<number, number>> {
   const backlogs = expectOk(await side.admin.backlogs(topic)).get(subscription);
-  return backlogs !== undefined && [...backlogs.values()].every((backlog) => backlog === 0);
+  if (backlogs === undefined) throw new Error(`${topic} on ${side.broker.name} has no subscription ${subscription}`);
+  return backlogs;
 }
 
 export async function waitFor(what: string, isSo: () => Promise<boolean> | boolean, limitMs = 120_000): Promise<void> {

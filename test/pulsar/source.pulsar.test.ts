@@ -175,6 +175,45 @@ describe('a sealed segment', () => {
     await backlogIs(source, 1, 0);
   });
 
+  it('has its markers passed at the end, whenever the last entry is acknowledged and by whomever', async () => {
+    const { signal } = new AbortController();
+    const topic = await Topic.create(cluster);
+    const [first, second] = [sourceOf(topic), sourceOf(topic)];
+    await subscribe(first);
+    const claim = await first.claim(0, signal);
+    await append(topic, 0, 3);
+    await append(topic, 0, 2, { markerType: 1000 });
+    await append(topic, 1, 3);
+    await append(topic, 1, 2, { markerType: 1000 });
+    await topic.split(0);
+    const all = await readAll(first, 0);
+    const last = all.at(-1)?.position as SourcePosition;
+    // Given back at once, as by a process that has nothing left to do.
+    await first.acknowledge(0, last);
+    await claim.release();
+    await backlogIs(second, 0, 0);
+
+    // An acknowledgement that is made again without anything being read, sealed or not.
+    const again = await second.claim(1, signal);
+    const entries = await readAll(second, 1, 3);
+    await append(topic, 1, 2, { markerType: 1000 });
+    await again.release();
+    const third = await first.claim(1, signal);
+    await first.acknowledge(1, entries.at(-1)?.position as SourcePosition);
+    await backlogIs(first, 1, 0);
+    await append(topic, 1, 2, { markerType: 1000 });
+    await third.release();
+
+    // A process that takes over where nothing but markers is left reads on behind them.
+    await second.claim(1, signal);
+    const reading = new AbortController();
+    const after = await second.acknowledged(1);
+    const read = second.read(1, after, { maxEntries: 1, maxBytes: 1, signal: reading.signal }).catch(() => undefined);
+    await backlogIs(second, 1, 0);
+    reading.abort();
+    await read;
+  });
+
   it('is not pruned while it is not drained, and children keep what came before their first consumer', async () => {
     const topic = await Topic.create(cluster, 1);
     const source = sourceOf(topic);

@@ -50,10 +50,13 @@ export class Feed {
   private mayHaveEnded = false;
   /** The last entry that was taken, until it is acknowledged. */
   private unacknowledged: SourcePosition | undefined;
-  /** The final last position, once the segment has ended. */
+  /** What may be the final last position; once all of it was taken, it is. */
   private end: EntryPosition | undefined;
+  private isAtEnd = false;
   private readonly changed = new Notifier();
   private turn: Promise<unknown> = Promise.resolve();
+  /** How many are waited for, or under way. */
+  private turns = 0;
   private readonly closing = new AbortController();
 
   constructor(private readonly options: FeedOptions) {}
@@ -61,17 +64,23 @@ export class Feed {
   /** As `EntrySource.read`; one after the other, when several are asked for. */
   read(after: SourcePosition | undefined, options: Read): Promise<EntryRead> {
     const signal = AbortSignal.any([options.signal, this.closing.signal]);
-    const reading = this.turn.then(() => this.next(after, { ...options, signal }));
-    this.turn = reading.catch(() => undefined);
-    return orAborted(reading, signal);
+    return orAborted(
+      this.inTurn(() => this.next(after, { ...options, signal })),
+      signal,
+    );
   }
 
   /**
    * How far the broker has nothing but markers and aborted transactions behind `settled`; undefined when there are
-   * entries behind it, or it is not known.
+   * entries behind it, or it is not known (yet: a reader that was opened for this question takes a while to see).
    */
   async emptyTo(settled: SourcePosition | undefined): Promise<SourcePosition | undefined> {
+    // A read that is under way opens a reader by itself, and may then wait for as long as it likes.
+    if (this.isUnread && this.turns === 0 && settled !== undefined && !this.closing.signal.aborted) {
+      await this.inTurn(() => this.open(settled));
+    }
     if (this.reader === undefined || isBehind(this.newest, settled)) return undefined;
+    if (this.isAtEnd) return isBehind(this.end, settled) ? entryAt(this.end) : undefined;
     this.acknowledge();
     const told = await this.reader.lastMessageId();
     // Entries that came before the answer are known by now; only what was taken moves what the broker tells.
@@ -82,6 +91,18 @@ export class Feed {
   async close(): Promise<void> {
     this.closing.abort(new Error('the segment was given back'));
     await this.reader?.close();
+  }
+
+  /** Nothing comes by itself: no reader was opened yet, or it has ended. */
+  private get isUnread(): boolean {
+    return this.reader === undefined || this.failure !== undefined;
+  }
+
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    this.turns++;
+    const done = this.turn.then(work).finally(() => this.turns--);
+    this.turn = done.catch(() => undefined);
+    return done;
   }
 
   private async next(after: SourcePosition | undefined, { signal, ...limits }: Read): Promise<EntryRead> {
@@ -101,7 +122,7 @@ export class Feed {
 
   /** Lets what comes next be what lies behind a position. */
   private async standAt(after: SourcePosition | undefined): Promise<void> {
-    if (this.reader === undefined || this.failure !== undefined || isBehind(this.at, after)) return this.open(after);
+    if (this.isUnread || isBehind(this.at, after)) return this.open(after);
     if (!isBehind(after, this.at)) return;
     this.at = after;
     const kept = this.buffer.findIndex(({ position }) => isBehind(position, after));
@@ -167,7 +188,10 @@ export class Feed {
     this.end ??= await lastPosition();
     this.acknowledge();
     const told = await this.reader?.lastMessageId();
-    if (told?.type === 'answered' && this.end !== undefined && !isBehind(this.end, told.markDelete)) return true;
+    if (told?.type === 'answered' && this.end !== undefined && !isBehind(this.end, told.markDelete)) {
+      this.isAtEnd = true;
+      return true;
+    }
     this.mayHaveEnded = false;
     this.end = undefined;
     void clock.sleep(LOOK_AGAIN_MS, this.closing.signal).then(

@@ -5,7 +5,7 @@
 import type { SourcePosition } from '../../../entry/index.js';
 import type { Consumer, EntryPosition, PulsarClient, Refusal } from '../protocol/index.js';
 import { Feed, type FeedOptions, reasonOf } from './feed.js';
-import { isBehind, LATEST, later } from './positions.js';
+import { entryAt, isBehind, LATEST, later } from './positions.js';
 
 export interface HoldOptions extends Omit<FeedOptions, 'lastPosition'> {
   readonly subscription: string;
@@ -28,6 +28,7 @@ export async function takeHold(options: HoldOptions): Promise<Hold | Refusal> {
 
 export class Hold {
   readonly feed: Feed;
+  /** Up to where the subscription stands, as far as this process knows. */
   private acknowledged: SourcePosition | undefined;
   /** The last entry that was read. */
   private read: SourcePosition | undefined;
@@ -45,8 +46,9 @@ export class Hold {
   /** Where the subscription stands, as the broker says. */
   async markDelete(): Promise<EntryPosition | undefined> {
     const told = await this.consumer.lastMessageId();
-    if (told.type === 'answered') return told.markDelete;
-    throw new Error(`the cursor of ${this.options.topic}: ${reasonOf(told)}`);
+    if (told.type !== 'answered') throw new Error(`the cursor of ${this.options.topic}: ${reasonOf(told)}`);
+    this.acknowledged = later(entryAt(told.markDelete), this.acknowledged);
+    return told.markDelete;
   }
 
   /** The last position that is known to this process. */
@@ -65,7 +67,7 @@ export class Hold {
     const { ledgerId, entryId } = position;
     const result = await this.consumer.ackAnswered('cumulative', [{ ledgerId, entryId }]);
     if (result.type !== 'answered') throw new Error(`acknowledging ${this.options.topic}: ${reasonOf(result)}`);
-    if (isBehind(position, this.acknowledged)) this.acknowledged = position;
+    this.acknowledged = later(position, this.acknowledged);
     await this.passMarkers();
   }
 

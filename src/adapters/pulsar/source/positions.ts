@@ -26,6 +26,9 @@ export function isBehind(position: EntryPosition | undefined, other: EntryPositi
   return position !== undefined && (other === undefined || comparePositions(position, other) > 0);
 }
 
-export function later(a: EntryPosition | undefined, b: EntryPosition | undefined): EntryPosition | undefined {
+export function later<Position extends EntryPosition>(
+  a: Position | undefined,
+  b: Position | undefined,
+): Position | undefined {
   return isBehind(a, b) ? a : b;
 }

@@ -122,7 +122,8 @@ class TopicSource implements PulsarSource {
   }
 
   async backlog(segmentId: number): Promise<number> {
-    await this.claims.hold(segmentId)?.passMarkers();
+    const hold = this.claims.hold(segmentId) ?? (await this.holds.get(segmentId));
+    await hold?.passMarkers();
     return this.options.subscriptions.backlog(this.options.subscription, segmentId);
   }
 
