@@ -17,6 +17,7 @@ import {
 } from 'isthmus';
 import { createPulsarClient, type EntryPosition, type PulsarClient } from '../../src/adapters/pulsar/protocol/index.js';
 import { type PulsarRemote, type PulsarRemoteOptions, pulsarRemote } from '../../src/adapters/pulsar/remote/index.js';
+import { lastPositionOf } from '../../src/adapters/pulsar/source/hold.js';
 import { comparePositions } from '../../src/dedup/index.js';
 import type { Cluster } from './brokers.js';
 import { rest } from './rest.js';
@@ -198,14 +199,11 @@ export async function openLane(
   }
 }
 
-/**
- * The entries that a consumer of a segment gets, in order: all that come until the last position that the broker tells
- * is passed and nothing more has come for a while. Brokers with transactions tell too low a one.
- */
+/** The entries that a consumer of a segment gets, in order, until its cursor is at the end that the segment has now. */
 export async function consumed(client: PulsarClient, segmentTopic: string): Promise<Uint8Array[]> {
   const entries: Uint8Array[] = [];
   let at: EntryPosition | undefined;
-  let lastAtMs = Date.now();
+  const end = await lastPositionOf(client, segmentTopic, 'check-end');
   const subscription = `check-${Math.random().toString(36).slice(2)}`;
   const subscribed = await client.subscribe(
     { topic: segmentTopic, subscription, durable: false, from: { ledgerId: 0n, entryId: 0n } },
@@ -213,7 +211,6 @@ export async function consumed(client: PulsarClient, segmentTopic: string): Prom
       onEntry: ({ bytes, ledgerId, entryId }) => {
         entries.push(bytes);
         at = { ledgerId, entryId };
-        lastAtMs = Date.now();
       },
       onClosed: () => undefined,
     },
@@ -225,9 +222,9 @@ export async function consumed(client: PulsarClient, segmentTopic: string): Prom
     if (at !== undefined) consumer.ack('cumulative', [at]);
     const answer = await consumer.lastMessageId();
     if (answer.type !== 'answered') throw new Error(`${segmentTopic}: ${JSON.stringify(answer)}`);
-    const { last, markDelete } = answer;
-    const isPast = last === undefined || (markDelete !== undefined && comparePositions(markDelete, last) >= 0);
-    return isPast && Date.now() - lastAtMs > 300;
+    // Before the first entry of a ledger there is nothing to stand at: then what is called the last one is.
+    const last = end.entryId < 0n ? (answer.last ?? end) : end;
+    return answer.markDelete !== undefined && comparePositions(answer.markDelete, last) >= 0;
   });
   await consumer.close();
   return entries;
