@@ -50,7 +50,7 @@ export function isthmusWay(a: Broker, b: Broker, adminOf: (broker: Broker) => Pu
     begin: (topic) => create(b, topic),
     stored: (topic) => stored(b, topic),
     backlog: async (topic) => {
-      const backlogs = expectOk(await adminOf(a).backlogs(name(topic))).get(`isthmus.${b.name}`);
+      const backlogs = expectOk(await adminOf(a).subscriptions(name(topic))).get(`isthmus.${b.name}`)?.backlogs;
       return backlogs?.get(0);
     },
   };

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AdminOptions, namespaceLimits, PulsarAdmin } from '../../src/adapters/pulsar/admin/index.js';
 import { type Broker, type Brokers, type SecureAccess, startBrokers } from './brokers.js';
 import { JavaClients } from './java-client.js';
+import { expectOk } from './stage.js';
 
 const TOPIC = 'topic://team/data/x';
 
@@ -50,15 +51,16 @@ describe('a data role and a tenant admin', () => {
     expect(await admin.split(TOPIC, 0)).toMatchObject({ type: 'refused' });
     const layout = await admin.scalableLayout(TOPIC);
     expect(layout).toMatchObject({ type: 'ok', value: { epoch: 3, nextSegmentId: 6 } });
-    const backlogs = await admin.backlogs(TOPIC);
-    expect(backlogs.type === 'ok' && backlogs.value.get('isthmus.b')?.get(5)).toBe(0);
+    const subscription = expectOk(await admin.subscriptions(TOPIC)).get('isthmus.b');
+    expect(subscription?.type).toBe('QUEUE');
+    expect(subscription?.backlogs.get(5)).toBe(0);
     expect(await admin.skipAll(TOPIC, 'isthmus.b')).toEqual(ok);
     expect(await admin.deleteSubscription(TOPIC, 'isthmus.b')).toEqual(ok);
     expect(await admin.autoScalePolicy(TOPIC)).toEqual({ type: 'ok', value: undefined });
     expect(await admin.setAutoScalePolicy(TOPIC, { enabled: false })).toEqual(ok);
     expect(await admin.autoScalePolicy(TOPIC)).toEqual({ type: 'ok', value: { enabled: false } });
     expect(await admin.deleteScalable('team/data/missing')).toMatchObject({ type: 'notFound' });
-    expect(await admin.backlogs('team/data/missing')).toMatchObject({ type: 'notFound' });
+    expect(await admin.subscriptions('team/data/missing')).toMatchObject({ type: 'notFound' });
   });
 
   it('make the namespace and the topics of its own state', async () => {

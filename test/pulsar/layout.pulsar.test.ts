@@ -175,7 +175,7 @@ describe('layouts of a cluster', () => {
     expect(await stopAutomaticMerges(admin, held)).toEqual({ type: 'ok', value: false });
     await admin.setAutoScalePolicy(free, quick);
     // A broker looks after a topic's load once it has a controller for it.
-    for (const topic of [free, held]) await admin.backlogs(topic);
+    for (const topic of [free, held]) await admin.subscriptions(topic);
     const segmentsOf = async (topic: string) => {
       const layout = await admin.scalableLayout(topic);
       return layout.type === 'ok' ? layout.value.active.length : undefined;

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isCaughtUp, isConverged, type ReplicatorProcess } from './replicator.js';
 import { rest } from './rest.js';
-import { expectEqual, FORTH, read, settle, waitFor, write } from './scenario.js';
+import { backlogsOf, expectEqual, FORTH, read, settle, waitFor, write } from './scenario.js';
 import { expectOk, type Side, Stage } from './stage.js';
 
 let stage: Stage;
@@ -91,7 +91,7 @@ it.concurrent(
         const policy = expectOk(await side.admin.autoScalePolicy(topic));
         expectOk(await side.admin.setAutoScalePolicy(topic, { ...policy, ...quick }));
         // A broker looks after a topic's load once it has a controller for it.
-        expectOk(await side.admin.backlogs(topic));
+        expectOk(await side.admin.subscriptions(topic));
       }
     }
     for (const side of [stage.a, stage.b]) {
@@ -119,10 +119,7 @@ it.concurrent(
     await replicator.kill();
     const lost = await write(stage.a, topic, { count: 300, seed: 2, tally: `lost-${topic}` });
     await waitFor('it has expired', async () => {
-      const backlog = expectOk(await stage.a.admin.backlogs(topic))
-        .get('isthmus.b')
-        ?.get(0);
-      return backlog === 0;
+      return (await backlogsOf(stage.a, topic, 'isthmus.b')).get(0) === 0;
     });
     await replicator.restart();
     await replicator.until('it has seen that', ({ topics }) => topics[0]?.directions[0]?.counters.lostAtSource === 1);
@@ -201,11 +198,7 @@ describe('what happens at once', () => {
     const replicator = await stage.replicate(topic, FORTH);
     const written = await write(stage.a, topic, { count: 10_000, seed: 7, keys: 20 });
     await sleep(8_000);
-    expect(
-      expectOk(await stage.a.admin.backlogs(topic))
-        .get('isthmus.b')
-        ?.get(0),
-    ).toBeGreaterThan(0);
+    expect((await backlogsOf(stage.a, topic, 'isthmus.b')).get(0)).toBeGreaterThan(0);
     await limit(-1);
     const liftedMs = Date.now();
     await settle(stage, topic, replicator);

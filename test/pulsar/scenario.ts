@@ -107,8 +107,13 @@ function isIdle({ topics }: StatusDocument, cluster: string): boolean {
   return lines.length > 0 && lines.every(isDone);
 }
 
-async function backlogsOf(side: Side, topic: string, subscription: string): Promise<ReadonlyMap<number, number>> {
-  const backlogs = expectOk(await side.admin.backlogs(topic)).get(subscription);
+/** Entries not acknowledged, by segment. */
+export async function backlogsOf(
+  side: Pick<Side, 'admin' | 'broker'>,
+  topic: string,
+  subscription: string,
+): Promise<ReadonlyMap<number, number>> {
+  const backlogs = expectOk(await side.admin.subscriptions(topic)).get(subscription)?.backlogs;
   if (backlogs === undefined) throw new Error(`${topic} on ${side.broker.name} has no subscription ${subscription}`);
   return backlogs;
 }

@@ -15,7 +15,8 @@ export {
   namespaceLimits,
   PulsarAdmin,
   pulsarTopicAdmin,
-  type TopicBacklogs,
+  restoreSegments,
+  type TopicSubscription,
 } from './admin/index.js';
 export { adminPin } from './admin-pin.js';
 export {

@@ -10,8 +10,13 @@ import { namespacePath, topicPath } from './paths.js';
 /** Of a scalable topic, as the cluster's own automatic changes have it; see `autoScalePolicy`. */
 export type AutoScalePolicy = Readonly<Record<string, number | boolean>>;
 
-/** Entries not acknowledged, by subscription and segment. */
-export type TopicBacklogs = ReadonlyMap<string, ReadonlyMap<number, number>>;
+/** A subscription of a scalable topic, as the topic's statistics tell. */
+export interface TopicSubscription {
+  /** `QUEUE` or `STREAM`. */
+  readonly type: string;
+  /** Entries not acknowledged, by segment; those that the subscription is not on are not in it. */
+  readonly backlogs: ReadonlyMap<number, number>;
+}
 
 /** How a call ends: never by a rejection, but for wrong arguments and an aborted signal. */
 export type AdminReply<T> = Promise<AdminResult<T>>;
@@ -61,11 +66,13 @@ export class PulsarAdmin {
     return this.done('POST', `${scalable(topic)}/rebucket/${segmentId}?bucketCount=${buckets}`);
   }
 
-  /** A subscription on the topic, which sealed segments wait for, as those on single segments do not. It may exist. */
-  async putSubscription(topic: string, subscription: string): AdminReply<void> {
-    return this.done('PUT', `${scalable(topic)}/subscriptions/${encodeURIComponent(subscription)}?type=QUEUE`, {
-      as: 'data',
-    });
+  /**
+   * A subscription on the topic, which sealed segments wait for, as those on single segments do not. It may exist: then
+   * what is missing of it is made, on every active segment.
+   */
+  async putSubscription(topic: string, subscription: string, type = 'QUEUE'): AdminReply<void> {
+    const path = `${scalable(topic)}/subscriptions/${encodeURIComponent(subscription)}`;
+    return this.done('PUT', `${path}?type=${encodeURIComponent(type)}`, { as: 'data' });
   }
 
   async deleteSubscription(topic: string, subscription: string): AdminReply<void> {
@@ -78,8 +85,9 @@ export class PulsarAdmin {
     return this.done('POST', path, { as: 'data' });
   }
 
-  async backlogs(topic: string, signal?: AbortSignal): AdminReply<TopicBacklogs> {
-    return this.read(`${scalable(topic)}/stats`, backlogsOf, signal);
+  /** By name. */
+  async subscriptions(topic: string, signal?: AbortSignal): AdminReply<ReadonlyMap<string, TopicSubscription>> {
+    return this.read(`${scalable(topic)}/stats`, subscriptionsOf, signal);
   }
 
   /** What is set for this topic; undefined when nothing is. */
@@ -190,12 +198,15 @@ function policyOf(value: unknown): AutoScalePolicy | undefined {
   return Object.fromEntries(entries);
 }
 
-function backlogsOf(value: unknown): TopicBacklogs {
+function subscriptionsOf(value: unknown): ReadonlyMap<string, TopicSubscription> {
   const subscriptions = Object.entries(objectOf(objectOf(value).subscriptions ?? {}));
   return new Map(
     subscriptions.map(([name, subscription]) => {
-      const segments = Object.entries(objectOf(objectOf(subscription).segments ?? {}));
-      return [name, new Map(segments.map(([id, segment]) => [Number(id), countOf(objectOf(segment).msgBacklog)]))];
+      const { type, segments } = objectOf(subscription);
+      const backlogs = Object.entries(objectOf(segments ?? {})).map(
+        ([id, segment]) => [Number(id), countOf(objectOf(segment).msgBacklog)] as const,
+      );
+      return [name, { type: String(type), backlogs: new Map(backlogs) }];
     }),
   );
 }

@@ -19,7 +19,7 @@ export interface PinPlace {
   readonly topics: SegmentTopics;
   readonly subscription: string;
   readonly clock: Clock;
-  /** Makes the subscription on the topic, of type QUEUE, unless it is there. */
+  /** Makes the subscription on the topic, of type QUEUE, and what is missing of it; again when a segment has no topic. */
   readonly ensurePin: (subscription: string) => Promise<PinEnsured>;
 }
 
@@ -149,8 +149,13 @@ export class TopicPin implements RemotePin {
     );
     if (subscribed.type === 'subscribed') return { type: 'held', consumer: subscribed.consumer };
     const isGone = subscribed.type === 'refused' && subscribed.code === SERVER_ERROR.topicNotFound;
-    if (isGone) this.held.delete(segmentId);
-    else lost(isTaken(subscribed) ? TAKEN_RETRY_MS : REFUSED_RETRY_MS);
+    if (!isGone) {
+      lost(isTaken(subscribed) ? TAKEN_RETRY_MS : REFUSED_RETRY_MS);
+      return subscribed;
+    }
+    this.held.delete(segmentId);
+    // Making it once more makes what brokers have left out.
+    this.ensured = undefined;
     return subscribed;
   }
 

@@ -34,7 +34,10 @@ export interface PulsarRemoteOptions {
   readonly topic: string;
   /** The layout of the topic. */
   readonly layouts: LayoutReader;
-  /** Makes the pin on the topic, a subscription of type QUEUE, unless it is there: `PUT .../subscriptions/NAME?type=QUEUE`. */
+  /**
+   * Makes the pin on the topic, a subscription of type QUEUE, and what is missing of it if it is there already:
+   * `PUT .../subscriptions/NAME?type=QUEUE`. Called again when there is no topic behind a segment of the layout.
+   */
   readonly ensurePin: (subscription: string) => Promise<PinEnsured>;
   /** The name of the pin, the same in all processes; default `isthmus.pin.<sourceCluster>`. Not `pulsar.repl.*`. */
   readonly pinSubscription?: string;

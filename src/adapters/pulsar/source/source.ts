@@ -8,7 +8,7 @@ import type { SourcePosition } from '../../../entry/index.js';
 import { IsthmusError, messageOf, show } from '../../../errors.js';
 import { isLegacy, type Layout } from '../../../layout/index.js';
 import type { Clock, EntrySource, LayoutReader, SegmentClaim } from '../../../ports/index.js';
-import type { PulsarClient, Refusal } from '../protocol/index.js';
+import { type PulsarClient, type Refusal, SERVER_ERROR } from '../protocol/index.js';
 import { processClock } from '../protocol/time.js';
 import { SegmentTopics } from '../remote/segment-topics.js';
 import type { Members } from '../state/index.js';
@@ -217,7 +217,11 @@ class TopicSource implements PulsarSource {
       await this.subscribed();
       const topic = await this.topicOf(segmentId);
       const readerName = `${subscription}.read`;
-      return await takeHold({ client, clock, topic, subscription, readerName, bufferBytes, flowMessages });
+      const options = { client, clock, topic, subscription, readerName, bufferBytes, flowMessages };
+      const taken = await takeHold(options);
+      if (!isMissing(taken)) return taken;
+      await this.options.subscriptions.ensureSubscription(subscription);
+      return await takeHold(options);
     } catch (error) {
       return { type: 'unreachable', reason: messageOf(error) };
     }
@@ -238,4 +242,9 @@ class TopicSource implements PulsarSource {
     const active = this.layout?.active.length ?? 0;
     return kind === 'active' ? active : size - active;
   }
+}
+
+/** The segment is in the layout, and there is no topic behind it. */
+function isMissing(taken: Hold | Refusal): boolean {
+  return !(taken instanceof Hold) && taken.type === 'refused' && taken.code === SERVER_ERROR.topicNotFound;
 }

@@ -1,9 +1,12 @@
 /** The topic-level subscription of a source, by the admin REST. */
-import type { AdminResult, PulsarAdmin, TopicBacklogs } from '../admin/index.js';
+import { type AdminResult, type PulsarAdmin, restoreSegments, type TopicSubscription } from '../admin/index.js';
 
 /** What a source needs of the cluster's administration, for one topic. Rejections mean that it is not known to be done. */
 export interface SourceSubscriptions {
-  /** A subscription of type QUEUE on the topic; `created` when there was none of that name. */
+  /**
+   * Makes a subscription of type QUEUE on the topic, and what is missing of it; `created` when there was none of that
+   * name. Called again when there is no topic behind a segment of the layout.
+   */
   ensureSubscription(name: string): Promise<'created' | 'existed'>;
   /** Moves it behind everything that is stored now. */
   skipAll(name: string): Promise<void>;
@@ -16,10 +19,10 @@ export interface SourceSubscriptions {
 /** Of `topic://tenant/namespace/name`. */
 export function adminSubscriptions(admin: PulsarAdmin, topic: string): SourceSubscriptions {
   /** The answer for all segments that ask at the same time. */
-  let asking: Promise<TopicBacklogs> | undefined;
-  const backlogs = () => {
+  let asking: Promise<ReadonlyMap<string, TopicSubscription>> | undefined;
+  const subscriptions = () => {
     asking ??= admin
-      .backlogs(topic)
+      .subscriptions(topic)
       .then((result) => required(result, 'the statistics'))
       .finally(() => {
         asking = undefined;
@@ -28,7 +31,9 @@ export function adminSubscriptions(admin: PulsarAdmin, topic: string): SourceSub
   };
   return {
     async ensureSubscription(name) {
-      if ((await backlogs()).has(name)) return 'existed';
+      const isThere = (await subscriptions()).has(name);
+      required(await restoreSegments(admin, topic), `the segments of ${topic}`);
+      if (isThere) return 'existed';
       required(await admin.putSubscription(topic, name), `subscription ${name}`);
       return 'created';
     },
@@ -43,7 +48,7 @@ export function adminSubscriptions(admin: PulsarAdmin, topic: string): SourceSub
       }
     },
     async backlog(name, segmentId) {
-      const backlog = (await backlogs()).get(name)?.get(segmentId);
+      const backlog = (await subscriptions()).get(name)?.backlogs.get(segmentId);
       if (backlog === undefined) throw new Error(`the statistics of ${topic} do not tell of segment ${segmentId}`);
       return backlog;
     },

@@ -136,21 +136,23 @@ describe('answers', () => {
     expect(layout).toMatchObject({ properties: { k: 'v' }, unknownMembers: { autoScalePolicy: { enabled: false } } });
   });
 
-  it('are backlogs by subscription and segment', async () => {
+  it('are subscriptions with their backlogs by segment', async () => {
     const subscriptions = {
       s1: { type: 'QUEUE', msgBacklog: 9, segments: { 0: { msgBacklog: 4 }, 2: { msgBacklog: 5 } } },
     };
     const admin = await reading({ layout: {}, subscriptions });
-    const backlogs = await admin.backlogs('t/n/x');
-    expect(backlogs).toEqual({
+    expect(await admin.subscriptions('t/n/x')).toEqual({
       type: 'ok',
       value: new Map([
         [
           's1',
-          new Map([
-            [0, 4],
-            [2, 5],
-          ]),
+          {
+            type: 'QUEUE',
+            backlogs: new Map([
+              [0, 4],
+              [2, 5],
+            ]),
+          },
         ],
       ]),
     });
@@ -172,7 +174,7 @@ describe('answers', () => {
     ['a page', '<html></html>', (a) => a.scalableTopics('t/n')],
     ['another kind of value', { a: 1 }, (a) => a.scalableTopics('t/n')],
     ['a layout that breaks a rule', { epoch: -1 }, (a) => a.scalableLayout('t/n/x')],
-    ['a backlog that is no number', { subscriptions: { s: { segments: { 0: {} } } } }, (a) => a.backlogs('t/n/x')],
+    ['a backlog that is no number', { subscriptions: { s: { segments: { 0: {} } } } }, (a) => a.subscriptions('t/n/x')],
     ['a list for an object', [], (a) => a.namespacePolicies('t/n')],
   ])('that are %s prove nothing', async (_, body, make) => {
     expect(await make(await reading(body))).toMatchObject({ type: 'unavailable' });
