@@ -40,7 +40,7 @@ final class RawEntries {
      */
     private Object raw(Args args) throws Exception {
         long count = args.number("count", Long.MAX_VALUE);
-        long quietMs = args.number("quietMs", 2_000);
+        long quietMs = args.number("quietMs", 5_000);
         List<String> ignored = new ArrayList<>();
         args.node().path("ignoredProperties").forEach(name -> ignored.add(name.asText()));
         var client = (PulsarClientImpl) clients.get(args).classic();
