@@ -48,6 +48,23 @@ describe('buckets', () => {
     );
   });
 
+  it('of 0x1000, 0xF000 end where the next one begins', () => {
+    const ranges = [0, 1, 2].map((index) => formatRange(bucketRange([0x1000, 0xf000], index)));
+    expect(ranges).toEqual(['0000-0fff', '1000-efff', 'f000-ffff']);
+  });
+
+  it.each([-1, 3, 0.5, Number.NaN])('there is no bucket %d of 0x1000, 0xF000', (index) => {
+    expect(() => bucketRange([0x1000, 0xf000], index)).toThrow(
+      expect.objectContaining({ code: 'invalidArgument', message: expect.stringContaining('buckets 0..2') }),
+    );
+  });
+
+  it('are as many as the ring has hashes, and no more', () => {
+    const splits = equalWidthSplits(65536);
+    expect(parseBoundaries(splits, 'the list')).toBe(splits);
+    expect([splits.length, splits[0], splits.at(-1)]).toEqual([65535, 1, 65535]);
+  });
+
   it.each([0, -1, 1.5, 65537, Number.NaN])('%d buckets are refused', (buckets) => {
     expect(() => equalWidthSplits(buckets)).toThrow(
       expect.objectContaining({ code: 'invalidArgument', message: expect.stringContaining('bucket count') }),
@@ -55,14 +72,24 @@ describe('buckets', () => {
   });
 });
 
+/** Lists that have nothing to do with each other, equal ones, and such of which one holds the other. */
+const arbLists = fc.oneof(
+  fc.tuple(arbBucketSplits(), arbBucketSplits()),
+  arbBucketSplits().map((list) => [list, list] as const),
+  arbBucketSplits().map((list) => [list, [...list]] as const),
+  arbBucketSplits().chain((list) => fc.tuple(fc.constant(list), fc.subarray(list))),
+  arbBucketSplits().chain((list) => fc.tuple(fc.subarray(list), fc.constant(list))),
+);
+
 describe('boundary lists', () => {
   it('the union is that of the sets, and is an argument where that is the union', () => {
     fc.assert(
-      fc.property(arbBucketSplits(), arbBucketSplits(), (a, b) => {
+      fc.property(arbLists, ([a, b]) => {
         const expected = [...new Set([...a, ...b])].sort((x, y) => x - y);
         const union = unionBoundaries(a, b);
         expect(union).toEqual(expected);
         if (expected.length === a.length) expect(union).toBe(a);
+        else if (expected.length === b.length) expect(union).toBe(b);
         expect(includesBoundaries(a, b)).toBe(b.every((boundary) => a.includes(boundary)));
         expect(equalBoundaries(a, b)).toBe(a.join() === b.join());
       }),
