@@ -12,7 +12,12 @@ export default defineConfig({
   test: {
     ...base.test,
     include: [`test/${room}/**/*.test.ts`],
-    exclude: ['test/convergence/convergence.test.ts', 'test/replication/world*.test.ts', '**/*.pulsar.test.ts'],
+    exclude: [
+      'test/convergence/convergence.test.ts',
+      'test/layout/model.test.ts',
+      'test/replication/world*.test.ts',
+      '**/*.pulsar.test.ts',
+    ],
     setupFiles: ['test/testing/few-runs.ts'],
     maxWorkers: 1,
   },
