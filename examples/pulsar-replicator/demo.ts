@@ -75,9 +75,25 @@ async function replicate(
       throw new Error(`the producer stored ${stored}, and failed ${failed}: ${error}`);
   }
   say('all is written; waiting for the rest to be replicated');
-  const status = await replicator.until('everything is replicated', isCaughtUp, 120_000);
-  totals.add(status);
+  totals.add(await replicator.until('everything is replicated', isCaughtUp, 120_000));
+  // What a status tells of the clusters' own figures may be seconds old.
+  for (const [admin, subscription] of [
+    [adminA, 'isthmus.b'],
+    [adminB, 'isthmus.a'],
+  ] as const) {
+    await untilAcknowledged(admin, subscription);
+  }
   return compare(java, sides, topic, totals);
+}
+
+/** Until the cluster itself counts nothing of the topic as still to be replicated. */
+async function untilAcknowledged(admin: PulsarAdmin | undefined, subscription: string): Promise<void> {
+  for (const endMs = Date.now() + 120_000; Date.now() < endMs; await sleep(200)) {
+    const subscriptions = await admin?.subscriptions(TOPIC);
+    const backlogs = subscriptions?.type === 'ok' ? subscriptions.value.get(subscription)?.backlogs : undefined;
+    if (backlogs !== undefined && [...backlogs.values()].every((backlog) => backlog === 0)) return;
+  }
+  throw new Error(`${subscription} still has a backlog after 120 s`);
 }
 
 async function compare(

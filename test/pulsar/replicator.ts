@@ -134,12 +134,17 @@ export function isConverged(status: StatusDocument): boolean {
 
 /** Nothing is left to be replicated, as far as the clusters tell. */
 export function isCaughtUp(status: StatusDocument): boolean {
-  return status.topics.every(({ directions }) =>
-    directions.every(({ segments }) =>
-      segments.every(
-        ({ state, backlog, unsettledEntries }) => state === 'drained' || (backlog === 0 && unsettledEntries === 0),
-      ),
-    ),
+  // A process that has just begun knows of no segments yet.
+  const lines = status.topics.flatMap(({ directions }) => directions.map(({ segments }) => segments));
+  return (
+    lines.length > 0 &&
+    lines.every(
+      (segments) =>
+        segments.length > 0 &&
+        segments.every(
+          ({ state, backlog, unsettledEntries }) => state === 'drained' || (backlog === 0 && unsettledEntries === 0),
+        ),
+    )
   );
 }
 

@@ -2,6 +2,7 @@
  * Of two changes of one layout at the same time, brokers of 5.0.1 leave the segments of one without the topics behind
  * them: whoever needs such a segment makes it whole, for all who have subscribed to the topic.
  */
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import {
   adminPin,
@@ -19,6 +20,7 @@ const cluster = clusters.all[0] as Cluster;
 const admin = new PulsarAdmin({ urls: [cluster.adminUrl] });
 const OTHERS = { queue: 'QUEUE', stream: 'STREAM' };
 const ACTIVE = [4, 5, 6, 7, 8, 9];
+const reader = `isthmus.b.read.${randomUUID()}`;
 let topic: Topic;
 
 afterAll(() => clusters.stop());
@@ -78,9 +80,22 @@ it.each(['before', 'after'])('the remote that has such segments takes sends, lef
   await stage.end();
 });
 
-it('where nothing is missing nothing is done', async () => {
+it('where nothing is missing nothing is done; and readers of segments are put nowhere', async () => {
+  const stage = new Stage(cluster);
   await race();
+  const { active } = expectOk(await admin.scalableLayout(topic.name));
+  const left = await missing('queue');
+  for (const { segmentId } of active.filter((segment) => !left.includes(segment.segmentId))) {
+    const [segmentTopic, client] = [await topic.segmentTopic(segmentId), stage.client()];
+    for (const subscription of [`isthmus.b.read.${randomUUID()}`, reader]) {
+      const place = { topic: segmentTopic, subscription, durable: false, from: { ledgerId: 0n, entryId: 0n } };
+      const events = { onEntry: () => undefined, onClosed: () => undefined };
+      expect(await client.subscribe(place, events)).toMatchObject({ type: 'subscribed' });
+    }
+  }
   expect([...expectOk(await restoreSegments(admin, topic.name))].sort()).toEqual(['queue', 'stream']);
   expect(await restoreSegments(admin, topic.name)).toEqual({ type: 'ok', value: [] });
+  expect((await missing(reader)).length).toBe(left.length);
+  await stage.end();
   expect(await restoreSegments(admin, 'public/default/there-is-none')).toMatchObject({ type: 'notFound' });
 });

@@ -10,12 +10,14 @@ import { namespacePath, topicPath } from './paths.js';
 /** Of a scalable topic, as the cluster's own automatic changes have it; see `autoScalePolicy`. */
 export type AutoScalePolicy = Readonly<Record<string, number | boolean>>;
 
-/** A subscription of a scalable topic, as the topic's statistics tell. */
+/** A subscription of a scalable topic, or of segments of it alone, as the topic's statistics tell. */
 export interface TopicSubscription {
-  /** `QUEUE` or `STREAM`. */
+  /** `QUEUE` or `STREAM`; a subscription of segments counts as `QUEUE`. */
   readonly type: string;
   /** Entries not acknowledged, by segment; those that the subscription is not on are not in it. */
   readonly backlogs: ReadonlyMap<number, number>;
+  /** Active segments that have a topic behind them, and not this subscription. */
+  readonly uncovered: readonly number[];
 }
 
 /** How a call ends: never by a rejection, but for wrong arguments and an aborted signal. */
@@ -202,11 +204,12 @@ function subscriptionsOf(value: unknown): ReadonlyMap<string, TopicSubscription>
   const subscriptions = Object.entries(objectOf(objectOf(value).subscriptions ?? {}));
   return new Map(
     subscriptions.map(([name, subscription]) => {
-      const { type, segments } = objectOf(subscription);
+      const { type, segments, uncoveredSegmentIds } = objectOf(subscription);
       const backlogs = Object.entries(objectOf(segments ?? {})).map(
         ([id, segment]) => [Number(id), countOf(objectOf(segment).msgBacklog)] as const,
       );
-      return [name, { type: String(type), backlogs: new Map(backlogs) }];
+      const uncovered = Array.isArray(uncoveredSegmentIds) ? uncoveredSegmentIds.map(countOf) : [];
+      return [name, { type: String(type), backlogs: new Map(backlogs), uncovered }];
     }),
   );
 }

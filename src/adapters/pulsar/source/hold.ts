@@ -2,6 +2,7 @@
  * A segment as long as this process has it: the exclusive consumer that keeps others away and the subscription alive,
  * and acknowledges; it never gets a permit. Entries come by the feed beside it.
  */
+import { randomUUID } from 'node:crypto';
 import type { SourcePosition } from '../../../entry/index.js';
 import type { Consumer, EntryPosition, PulsarClient, Refusal } from '../protocol/index.js';
 import { Feed, type FeedOptions, reasonOf } from './feed.js';
@@ -40,7 +41,10 @@ export class Hold {
     private readonly options: HoldOptions,
   ) {
     const { client, topic, readerName } = options;
-    this.feed = new Feed({ ...options, lastPosition: () => lastPositionOf(client, topic, `${readerName}.end`) });
+    this.feed = new Feed({
+      ...options,
+      lastPosition: () => lastPositionOf(client, topic, `${readerName}.${randomUUID()}`),
+    });
   }
 
   /** Where the subscription stands, as the broker says. */
@@ -55,7 +59,7 @@ export class Hold {
   async lastPosition(): Promise<EntryPosition | undefined> {
     const { client, topic, readerName } = this.options;
     const known = later(this.feed.newest, await this.markDelete());
-    return later(known, await lastPositionOf(client, topic, `${readerName}.end`));
+    return later(known, await lastPositionOf(client, topic, `${readerName}.${randomUUID()}`));
   }
 
   /** An entry was handed out. */

@@ -138,7 +138,12 @@ describe('answers', () => {
 
   it('are subscriptions with their backlogs by segment', async () => {
     const subscriptions = {
-      s1: { type: 'QUEUE', msgBacklog: 9, segments: { 0: { msgBacklog: 4 }, 2: { msgBacklog: 5 } } },
+      s1: {
+        type: 'QUEUE',
+        msgBacklog: 9,
+        segments: { 0: { msgBacklog: 4 }, 2: { msgBacklog: 5 } },
+        uncoveredSegmentIds: [3],
+      },
     };
     const admin = await reading({ layout: {}, subscriptions });
     expect(await admin.subscriptions('t/n/x')).toEqual({
@@ -152,6 +157,7 @@ describe('answers', () => {
               [0, 4],
               [2, 5],
             ]),
+            uncovered: [3],
           },
         ],
       ]),
