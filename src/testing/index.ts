@@ -5,6 +5,15 @@
  *
  * @packageDocumentation
  */
+export {
+  type BacklogQueryFactory,
+  type BacklogQuerySetup,
+  type LoadSourceFactory,
+  type LoadSourceSetup,
+  testBacklogQuery,
+  testLoadSource,
+} from './backlog-suite.js';
+export { type ClockFactory, type ClockSetup, type RandomFactory, testClock, testRandom } from './clock-suite.js';
 export { BrokenInvariant } from './convergence-invariants.js';
 export {
   ConvergenceWorld,
@@ -102,6 +111,7 @@ export {
   layoutAfter,
   type ShapeArbitraryOptions,
 } from './layouts.js';
+export { type LinkCursorsFactory, type LinkCursorsSetup, testLinkCursors } from './link-cursors-suite.js';
 export {
   type LinkFaults,
   LossyNetwork,
@@ -110,6 +120,18 @@ export {
   seededRandom,
   type Transit,
 } from './lossy-network.js';
+export {
+  type AskedMember,
+  type ClusterMembersFactory,
+  type ClusterMembersSetup,
+  testClusterMembers,
+} from './members-suite.js';
+export {
+  type ParentRecord,
+  type ParentTopicsFactory,
+  type ParentTopicsSetup,
+  testParentTopics,
+} from './parents-suite.js';
 export { arbCaps, arbColdMarks, arbPeerState, type PeerStateArbitraryOptions } from './peer-states.js';
 export { type PeerChannelFactory, type PeerChannelSetup, testPeerChannel } from './peer-suite.js';
 export { arbSourcePosition, type PositionOptions } from './positions.js';
@@ -119,6 +141,7 @@ export {
   arbTopicAnswers,
   arbTopicShape,
 } from './provisioning-values.js';
+export { type RemoteRegistryFactory, type RemoteRegistrySetup, testRemoteRegistry } from './registry-suite.js';
 export type { RemoteTopicFactory, RemoteTopicSetup } from './remote-lane.js';
 export { testRemoteTopic } from './remote-suite.js';
 export {
@@ -129,6 +152,12 @@ export {
   type RemoteLayoutOptions,
   remoteLayoutOf,
 } from './remotes.js';
+export {
+  type SchemaTranslatorFactory,
+  type SchemaTranslatorSetup,
+  type SourceSchema,
+  testSchemaTranslator,
+} from './schema-suite.js';
 export {
   arbBinding,
   arbBudgetSettings,
@@ -155,4 +184,5 @@ export {
 } from './simulation-schedule.js';
 export { type EntrySourceFactory, type EntrySourceSetup, testEntrySource } from './source-suite.js';
 export type { RegisterTest, SuiteSetup } from './suite.js';
+export { type TopicAdminFactory, type TopicAdminSetup, testTopicAdmin } from './topic-admin-suite.js';
 export { VirtualClock } from './virtual-clock.js';

@@ -6,6 +6,7 @@
 import type { ExchangeRequest, ExchangeResult, PeerState } from '../convergence/index.js';
 import type { ExchangeHandler, ExchangeReply, PeerChannel } from '../ports/index.js';
 import { check, onFresh, type RegisterTest, type SuiteSetup } from './suite.js';
+import { sameValue } from './suite-values.js';
 
 /** The channel of cluster `a`, which reaches the one peer `b`. */
 export interface PeerChannelSetup extends SuiteSetup {
@@ -33,9 +34,9 @@ export function testPeerChannel(setup: PeerChannelFactory, test: RegisterTest): 
       const [seen] = peer.calls;
       check(peer.calls.length === 1, `one call of several topics arrives as ${peer.calls.length}`);
       check(seen?.from === 'a', `the peer takes the call for one of ${String(seen?.from)}`);
-      check(same(seen?.requests, requests), 'a state does not arrive as it was sent');
+      check(sameValue(seen?.requests, requests), 'a state does not arrive as it was sent');
       check(
-        same(results, requests.map(peer.answer)),
+        sameValue(results, requests.map(peer.answer)),
         'the results are not those of the peer, in the order of the topics',
       );
     }),
@@ -50,7 +51,7 @@ export function testPeerChannel(setup: PeerChannelFactory, test: RegisterTest): 
         const { results } = answered(await call(channel, topics.map(requestOf)));
         check(results.length === topics.length, `${topics.length} topics have ${results.length} results`);
         const failed = results.find(({ topic }) => topic === 'u');
-        check(same(failed?.error, error), 'the error of a topic is not what the peer said');
+        check(sameValue(failed?.error, error), 'the error of a topic is not what the peer said');
         check(failed?.state !== undefined, 'an error comes without the state that the peer gave with it (C15)');
         const isAlone = results.every((result) => result.topic === 'u' || result.error === undefined);
         check(isAlone, 'the error of one topic is that of another as well');
@@ -68,7 +69,7 @@ export function testPeerChannel(setup: PeerChannelFactory, test: RegisterTest): 
           .results.map(({ topic }) => topic)
           .join(),
       );
-      check(same(got, topics), `calls of ${topics.join()} are answered with ${got.join()}`);
+      check(sameValue(got, topics), `calls of ${topics.join()} are answered with ${got.join()}`);
     }),
   );
 
@@ -159,16 +160,4 @@ async function call(channel: PeerChannel, requests: readonly ExchangeRequest[], 
 function answered(reply: ExchangeReply): Extract<ExchangeReply, { type: 'answered' }> {
   if (reply.type === 'answered') return reply;
   throw new Error(`a call to a peer that answers is ${reply.type}: ${reply.reason}`);
-}
-
-function same(a: unknown, b: unknown): boolean {
-  return text(a) === text(b);
-}
-
-/** Members in one order, those that are undefined left out. */
-function text(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) => {
-    if (typeof member !== 'object' || member === null || Array.isArray(member)) return member;
-    return Object.fromEntries(Object.entries(member).sort(([x], [y]) => (x < y ? -1 : 1)));
-  });
 }

@@ -10,6 +10,7 @@ import type {
   ParentTopic,
   ParentTopics,
   RemoteRegistry,
+  StartMode,
   StoredLink,
   StoredRemote,
 } from '../../src/ports/index.js';
@@ -45,6 +46,7 @@ export class Metadata implements RemoteRegistry {
     this.written.push(change);
     this.moved();
     if (change.type === 'attach') {
+      if (this.links.has(change.link.child)) return { type: 'refused', reason: 'the name is taken' };
       this.links.set(change.link.child, { ...change.link, attachEpoch: ++this.epoch });
       return { type: 'written' };
     }
@@ -88,8 +90,8 @@ export class Parents implements ParentTopics {
     return this.topics.get(parent);
   }
 
-  async startOffsets() {
-    return [0, 0, 0];
+  async startOffsets(parent: string, from: StartMode) {
+    return [0, 1, 2].map((partition) => (from === 'latest' ? this.log(parent, partition).length : 0));
   }
 
   append(partition: number, ...texts: string[]): void {
@@ -134,19 +136,23 @@ export class Parents implements ParentTopics {
   }
 
   private appended(waitMs: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     return new Promise((resolve, reject) => {
-      const end = () => {
+      const clear = () => {
         clearTimeout(timer);
-        this.waiting.delete(end);
+        this.waiting.delete(wake);
         signal.removeEventListener('abort', abort);
+      };
+      const wake = () => {
+        clear();
         resolve();
       };
       const abort = () => {
-        end();
+        clear();
         reject(signal.reason);
       };
-      const timer = setTimeout(end, waitMs);
-      this.waiting.add(end);
+      const timer = setTimeout(wake, waitMs);
+      this.waiting.add(wake);
       signal.addEventListener('abort', abort, { once: true });
     });
   }

@@ -5,7 +5,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { schemaTranslator } from 'isthmus/adapters/pulsar';
+import { testSchemaTranslator } from 'isthmus/testing';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createPulsarClient, type PulsarClient, type TopicSchema } from '../../src/adapters/pulsar/protocol/index.js';
 import { SOURCE_POSITION_PROPERTY } from '../../src/entry/index.js';
 import type { ConsumerSettings, JavaCluster, MessageSpec, ProducerSettings, ReadMessage } from './java-client.js';
 import { FORTH, settle, stored, waitFor, write } from './scenario.js';
@@ -276,4 +279,62 @@ it('a takeover waits for a transaction that is open on the destination, says so,
   expect(there.length).toBe(151);
   const copies = there.filter(({ replicatedFrom }) => replicatedFrom === 'a');
   expect(kept(copies)).toEqual(kept(await read(stage.a, topic, 150)));
+});
+
+/** A JSON schema of records with a text, and with another member that may be left out. */
+function schemaWith(member: string, type: 'int' | 'string' = 'string'): TopicSchema {
+  const fields = [
+    { name: 'text', type: 'string' },
+    { name: member, type, default: type === 'int' ? 0 : '' },
+  ];
+  const data = Buffer.from(JSON.stringify({ type: 'record', name: 'Suite', fields }));
+  return { name: 'suite', type: 2, data, properties: [] };
+}
+
+describe('the translation of schemas', () => {
+  let made = 0;
+  testSchemaTranslator(async () => {
+    const path = await stage.topic(`translated-${++made}`, 1);
+    const [topic, segment] = [`topic://${path}`, `segment://${path}/0000-ffff-0`];
+    const clients = [stage.a, stage.b].map(({ broker }) => createPulsarClient({ serviceUrls: [broker.serviceUrl] }));
+    const [source, destination] = clients as [PulsarClient, PulsarClient];
+    const register = async (client: PulsarClient, schema: TopicSchema) => {
+      const result = await client.getOrCreateSchema(segment, schema);
+      if (result.type !== 'registered') throw new Error(JSON.stringify(result));
+      return { version: result.version, content: Buffer.from(schema.data).toString() };
+    };
+    const stored = async (version: Uint8Array) => {
+      const result = await destination.getSchema(topic, version);
+      return result.type === 'found' ? Buffer.from(result.schema.data).toString() : undefined;
+    };
+    await register(destination, schemaWith('own'));
+    const nowhere = createPulsarClient({ serviceUrls: ['pulsar://127.0.0.1:9'] });
+    clients.push(nowhere);
+    let there = destination;
+    const way: PulsarClient = {
+      ...destination,
+      getOrCreateSchema: (...call) => there.getOrCreateSchema(...call),
+    };
+    let schemas = 0;
+    return {
+      translator: schemaTranslator({ client: source, topic }, { client: way, topic: async () => segment }),
+      addSchema: () => register(source, schemaWith(`member${++schemas}`)),
+      async addMisfit() {
+        await register(destination, schemaWith('number', 'string'));
+        return (await register(source, schemaWith('number', 'int'))).version;
+      },
+      stored,
+      async count() {
+        let count = 0;
+        while ((await stored(Uint8Array.of(0, 0, 0, 0, 0, 0, 0, count))) !== undefined) count++;
+        return count;
+      },
+      setReachable(isReachable) {
+        there = isReachable ? destination : nowhere;
+      },
+      async teardown() {
+        await Promise.all(clients.map((client) => client.close()));
+      },
+    };
+  }, it);
 });

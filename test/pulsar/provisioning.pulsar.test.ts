@@ -3,6 +3,7 @@
  * creation off and on. A proxy notes every request that a remote gets; what is not a look-up can create.
  */
 import { pulsarTopicAdmin } from 'isthmus/adapters/pulsar';
+import { testTopicAdmin } from 'isthmus/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { SEEN } from '../../scripts/provisioning-seen.js';
 import { cellOf, type LocalKind, policyFromConfig, type RemoteKind, ruleOf } from '../../src/provisioning/index.js';
@@ -197,6 +198,37 @@ describe('a cell', () => {
     await provisioner.stop();
     expect(stage.b.proxy.changes(pathOf(topic))).toEqual(calls.map((call) => call.replace('X', pathOf(topic))));
   });
+});
+
+describe('the administration of a cluster', () => {
+  let made = 0;
+  testTopicAdmin(async () => {
+    const { cluster, proxy, admin } = stage.a;
+    const namespace = { tenant: 'public', namespace: `suite-${++made}-${Date.now().toString(36)}` };
+    await makeNamespace(cluster, `${namespace.tenant}/${namespace.namespace}`);
+    return {
+      admin,
+      namespace,
+      async makeOrphans(topic) {
+        await orphans(1)(cluster, pathOf(topic));
+        return [1];
+      },
+      deletePartition: async (topic, index) => {
+        await rest(cluster, 'DELETE', `persistent/${pathOf(topic)}-partition-${index}?force=true`);
+      },
+      deleteSegment: async (topic, { segmentId, start }) => {
+        // Of a topic of two equal segments.
+        const range = start === 0 ? '0000-7fff' : '8000-ffff';
+        await rest(cluster, 'DELETE', `segments/${pathOf(topic)}/${range}-${segmentId}`);
+      },
+      setReachable(isReachable) {
+        proxy.answer = isReachable ? undefined : { status: 503, body: '' };
+      },
+      teardown() {
+        proxy.answer = undefined;
+      },
+    };
+  }, it);
 });
 
 describe('a remote', () => {
