@@ -38,6 +38,7 @@ import { alteredGoal } from './plan-goal.js';
 import type { PolicyDecision } from './policy.js';
 import {
   heardStates,
+  heldShape,
   joinedBase,
   localMarks,
   type PeerStatement,
@@ -264,8 +265,12 @@ class Turn {
   /** Marks fall for good, so that none comes back with its boundary: whoever made it has to make it again (C11). */
   private dropFallenMarks(): void {
     const shape = statedShape(this.s);
+    const held = heldShape(this.s);
     const base = joinedBase(this.s);
-    this.keepMarks((marks) => standingMarks(marks, shape, base).marks);
+    this.keepMarks((marks) => ({
+      segments: standingMarks(marks, shape, base).marks.segments,
+      buckets: standingMarks(marks, held, base).marks.buckets,
+    }));
   }
 
   /**
@@ -555,12 +560,13 @@ class Turn {
     const range = segment?.range ?? FULL_RANGE;
     const wish = { segments: [], buckets: [{ range, boundaries: splits }] };
     const isListed = segment?.state === 'active' && equalBoundaries(segment.entryBucketSplits, splits);
-    const marks = isListed ? marksDownTo(manualMarks, shape, range, splits) : undefined;
+    const held = heldShape(this.s);
+    const marks = isListed ? marksDownTo(manualMarks, held, range, splits) : undefined;
     if (marks === undefined || (equalMarks(marks, manualMarks) && withAdded(shape, wish) === shape)) {
       // Refuses what is no active segment, no list of boundaries, or no change.
       rebucketSegment(layout, segmentId, splits, { nowMs: this.nowMs });
     }
-    this.setManualMarks(marks ?? marksDownTo(manualMarks, shape, range, splits));
+    this.setManualMarks(marks ?? marksDownTo(manualMarks, held, range, splits));
     this.set({ lastRebucketAtMs: this.nowMs });
     this.ask(wish);
   }

@@ -1,7 +1,7 @@
 /**
  * What a controller says of its topic: its shape, its marks and its base grid, with what it knows of its peers.
  */
-import { equalShapes, type Shape, shapeOf } from '../layout/index.js';
+import { equalShapes, goalShape, joinShapes, type Shape, shapeOf } from '../layout/index.js';
 import { equalBoundaries, unionBoundaries } from '../ring/index.js';
 import type { ControllerState } from './controller-state.js';
 import { equalMarks, standingMarks, uniteMarks } from './marks.js';
@@ -10,6 +10,14 @@ import { type ColdMarks, NO_MARKS, type PeerState } from './peer-state.js';
 /** The shape that a controller states: the goal while its host is on the way to it, else that of the layout (C22). */
 export function statedShape({ goal, layout }: Pick<ControllerState, 'goal' | 'layout'>): Shape {
   return goal ?? shapeOf(layout);
+}
+
+/**
+ * Where a mark on buckets still means something: in what is stated, and on the way to a goal also in what the host has
+ * left of what that lets go. A plan may end short of it, and then the host has that for good (C12, C22).
+ */
+export function heldShape({ goal, layout }: Pick<ControllerState, 'goal' | 'layout'>): Shape {
+  return goal === undefined ? shapeOf(layout) : joinShapes(goal, goalShape(layout));
 }
 
 /** The cluster's own marks as far as they stand (C11): the policy's and the operator's. */

@@ -2,7 +2,14 @@
  * What must hold after every step of a controller and every write of a layout, asked from outside and by brute
  * force: nothing of the machine's own sweeps is used to judge it.
  */
-import type { BucketMarks, ColdMarks, ControllerState, PeerState } from '../convergence/index.js';
+import {
+  type BucketMarks,
+  type ColdMarks,
+  type ControllerState,
+  joinedBase,
+  type PeerState,
+  statedShape,
+} from '../convergence/index.js';
 import {
   boundariesOf,
   type Cell,
@@ -11,6 +18,7 @@ import {
   type Layout,
   parseLayout,
   parseShape,
+  planOperations,
   type Shape,
   shapeOf,
   siblingBoundaries,
@@ -64,6 +72,22 @@ export function checkRemoval(state: ControllerState, before: Shape, after: Shape
   return undefined;
 }
 
+/**
+ * The same of what a cluster states while the next operation of a plan is asked for (C22), by a turn in which nobody else
+ * has changed the layout. The decision begins from what was stated before. Only where nothing was left to do for that may
+ * the plan have ended short of it, and the decision have begun from the layout as reached. Which of the two it was cannot
+ * be seen, and they differ: what a goal has let go, and the marks with it, a host still has where it cannot cut.
+ */
+export function checkPlan(before: ControllerState, after: ControllerState): string | undefined {
+  const { layout, options } = after;
+  if (options.operations === undefined) return 'an operation is asked for on a host that has none';
+  const [stated, next] = [statedShape(before), statedShape(after)];
+  const complaint = checkRemoval(after, stated, next);
+  if (complaint === undefined) return undefined;
+  const { operations } = planOperations(layout, stated, options.operations, { base: joinedBase(after) });
+  return operations.length > 0 ? complaint : checkRemoval(after, shapeOf(layout), next);
+}
+
 /** Who holds on to a segment boundary, in words; undefined when everybody has let it go. */
 function holderOf(state: ControllerState, boundary: number): string | undefined {
   if (!marksOf(state).some(({ segments }) => segments.includes(boundary))) return 'it has no mark';
@@ -95,8 +119,13 @@ function marksOf({ policyMarks, manualMarks }: ControllerState): ColdMarks[] {
   return policyMarks === undefined ? [manualMarks] : [policyMarks, manualMarks];
 }
 
+/** At every point of a range, by one mark or by several that meet. */
 function isCold(marks: readonly BucketMarks[], range: HashRange, boundary: number): boolean {
-  return marks.some((mark) => covers(mark.range, range) && mark.boundaries.includes(boundary));
+  let next = range.start;
+  for (const mark of marks) {
+    if (mark.range.start <= next && mark.boundaries.includes(boundary)) next = Math.max(next, mark.range.end + 1);
+  }
+  return next > range.end;
 }
 
 /** Every range on which one cell of each shape lies, with both. */

@@ -29,11 +29,10 @@ import {
   type HostCapabilities,
   type Layout,
   type Operation,
-  planOperations,
   type Shape,
   shapeOf,
 } from '../layout/index.js';
-import { BrokenInvariant, checkRemoval, checkStatement, checkWrite } from './convergence-invariants.js';
+import { BrokenInvariant, checkPlan, checkRemoval, checkStatement, checkWrite } from './convergence-invariants.js';
 import { type LinkFaults, LossyNetwork, seededRandom, type Transit } from './lossy-network.js';
 import { VirtualClock } from './virtual-clock.js';
 
@@ -598,10 +597,7 @@ function complaintAbout(
   // Where somebody else's change came with the event, it has altered the goal as well.
   const isOwn = event.type !== 'committed' || after.layout.epoch === before.layout.epoch + 1;
   if (!isOwn || event.type === 'layout' || event.type === 'changeFailed') return undefined;
-  const stated = statedShape(before);
-  // A plan that ended short of its goal, and a new one in the same turn: that one began from the layout (C22).
-  const hasEnded = planOperations(after.layout, stated, PULSAR_OPERATIONS).operations.length === 0;
-  return checkRemoval(after, hasEnded ? shapeOf(after.layout) : stated, statedShape(after));
+  return checkPlan(before, after);
 }
 
 function toldState(effect: ControllerEffect): PeerState | undefined {

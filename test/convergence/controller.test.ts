@@ -18,6 +18,7 @@ import {
   splitSegment,
 } from '../../src/layout/index.js';
 import { equalWidthSplits } from '../../src/ring/index.js';
+import { checkPlan } from '../../src/testing/convergence-invariants.js';
 import { PULSAR_OPERATIONS } from '../../src/testing/convergence-world.js';
 import { refusal } from '../support/expect.js';
 import { Bench, effectText, met, START_MS, split } from './bench.js';
@@ -573,6 +574,38 @@ describe('C22: a host that performs operations', () => {
     bench.send({ type: 'committed', layout: bench.performed(operation) });
     bench.finish();
     expect([bench.state.goal, shapeText(shapeOf(bench.state.layout))]).toEqual([undefined, '0/8 8000/2']);
+  });
+
+  it('while there is still something to do, it goes on from the goal, and what that has let go needs no mark again', () => {
+    const bench = met('0/3', { operations });
+    bench.decide('0-ffff:5555,aaaa');
+    bench.push(peer('b', '0/1 5000/1 8000/1', { epoch: 2, equalWidth: true }));
+    bench.commit();
+    // The last step: 5000 is out of reach, so the segment around it gets its own three buckets back.
+    expect(bench.told).toEqual(['perform rebucket 2 to 3']);
+    const layout = bench.performed(bench.operation);
+    bench.push(peer('b', '0/1 5000/1 8000/1 c000/1', { epoch: 3, equalWidth: true }), 2);
+    const before = bench.state;
+    bench.send({ type: 'committed', layout });
+    expect([bench.layout, bench.stated, bench.cold]).toEqual(['e3  0/3 8000/1', '0/1 5000/1 8000/1 c000/1', '']);
+    expect(checkPlan(before, bench.state)).toBeUndefined();
+    // Neither from the goal nor from the layout may it come to a shape that b's demand is missing from.
+    expect(checkPlan(before, { ...bench.state, goal: shape('0/1') })).toBe('8000 was removed, and it has no mark');
+  });
+
+  it('a mark on buckets lasts until the host lacks them: where its plan ends short, they are no demand (C12)', () => {
+    const bench = met('0/3', { operations });
+    bench.operate({ type: 'rebucket', segmentId: 1, splits: [] });
+    expect([bench.state.isChanging, bench.cold]).toEqual([false, '0-ffff:5555,aaaa']);
+    // b gives the buckets up, and so does the goal; 5000 is out of reach, and the segment around it keeps its own three.
+    bench.push(peer('b', '0/1 5000/1 8000/1', { epoch: 2, equalWidth: true }));
+    expect([bench.stated, bench.cold]).toEqual(['0/1 5000/1 8000/1', '']);
+    expect(bench.finish()).toEqual(['perform split 1', 'perform rebucket 2 to 3']);
+    expect([bench.layout, bench.stated, bench.cold]).toEqual(['e3  0/3 8000/1', '0/3 8000/1', '0-7fff:5555,aaaa']);
+    // They go with what kept them.
+    bench.push(peer('b', '0/1 8000/1', { epoch: 3, equalWidth: true }), 2);
+    expect(bench.finish()).toEqual(['perform rebucket 4 to 1']);
+    expect([bench.layout, bench.state.manualMarks.buckets]).toEqual(['e4  0/1 8000/1', []]);
   });
 
   it('what is out of reach is not done, and no wish waits for it', () => {
