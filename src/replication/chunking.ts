@@ -3,6 +3,7 @@
  * before the last is stored in the same one. A seal in the middle sends the message again from its first chunk. A
  * message whose producer died is given up after a time: its chunks count as settled then, and it is counted.
  */
+import { comparePositions } from '../dedup/index.js';
 import type { ChunkInfo, SourcePosition } from '../entry/index.js';
 import type { ChunkedMessage, EntryRecord } from './entry-record.js';
 import type { EntryWindow } from './entry-window.js';
@@ -45,7 +46,6 @@ export class Chunking {
         before: this.host.before(record),
         records: [],
         segmentId: undefined,
-        sent: new Set(),
         stored: new Set(),
       };
       this.messages.set(uuid, message);
@@ -61,21 +61,18 @@ export class Chunking {
   /** A chunk is put on its way to a segment. */
   sending(record: EntryRecord, segmentId: number): void {
     const { message } = record;
-    if (message === undefined) return;
-    message.segmentId = segmentId;
-    message.sent.add(record);
+    if (message !== undefined) message.segmentId = segmentId;
   }
 
-  /** A chunk is not on its way any more. */
-  takenBack(record: EntryRecord): void {
-    record.message?.sent.delete(record);
-  }
-
-  /** What a seal of a segment right now must not hand on more than (R6); null: nothing, undefined: all. */
-  completeTo(segmentId: number): SourcePosition | null | undefined {
-    if (this.messages.size === 0) return undefined;
+  /**
+   * What a seal of a segment behind the send at a position must not hand on more than (R6); null: nothing, undefined:
+   * all. Chunks go in order, so that the position tells which are sent.
+   */
+  completeTo(segmentId: number, position: SourcePosition): SourcePosition | null | undefined {
     for (const message of this.messages.values()) {
-      if (message.segmentId === segmentId && message.sent.size < message.numChunks) return message.before ?? null;
+      if (message.segmentId !== segmentId || comparePositions(message.first, position) > 0) continue;
+      const last = message.records[message.numChunks - 1];
+      if (last === undefined || comparePositions(last.position, position) > 0) return message.before ?? null;
     }
     return undefined;
   }
@@ -97,7 +94,6 @@ export class Chunking {
     for (const message of this.messages.values()) {
       if (message.segmentId !== segmentId) continue;
       message.segmentId = undefined;
-      message.sent.clear();
       for (const record of message.records) {
         if (message.stored.delete(record)) this.host.window.count(record, 1);
         record.repeated ??= 'rewind';

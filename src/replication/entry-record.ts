@@ -38,7 +38,7 @@ export interface Hold {
   readonly expiresAtMs?: number | undefined;
 }
 
-/** A send whose predecessor changes when its lane begins anew. */
+/** A send of which some is settled only when it goes: its predecessor, and what is incomplete then. */
 export type MutableSend = { -readonly [Member in keyof Send]: Send[Member] };
 
 /** What one send carries of an entry. */
@@ -46,7 +46,7 @@ export interface LaneSend {
   readonly record: EntryRecord;
   /** The share of the entry; undefined: all of it. */
   readonly rectangle: Rectangle | undefined;
-  /** `previous` is set when it is sent. */
+  /** `previous` and `completeTo` are set when it is sent. */
   readonly send: MutableSend;
   readonly bytes: number;
 }
@@ -63,7 +63,5 @@ export interface ChunkedMessage {
   readonly records: EntryRecord[];
   /** Where its chunks go; undefined while none was sent under the present layout. */
   segmentId: number | undefined;
-  /** Chunks on their way to that segment or stored in it. */
-  readonly sent: Set<EntryRecord>;
   readonly stored: Set<EntryRecord>;
 }

@@ -9,7 +9,7 @@ import type { RemoteSupport, RemoteTopicLayout, SendResult } from '../ports/inde
 import type { SourceSegment } from '../rebatch/index.js';
 import { overlaps } from '../ring/index.js';
 import type { HoldReason } from './counters.js';
-import type { LaneSend } from './entry-record.js';
+import type { LaneSend, MutableSend } from './entry-record.js';
 import { FAILURES, type Failure } from './failures.js';
 import { completeCopies, type Found } from './found.js';
 import { Lane } from './lane.js';
@@ -38,6 +38,8 @@ export interface LaneHost {
   readonly settled: SourcePosition | undefined;
   /** Writes the cursor soon: a checkpoint is to be durable, or the store is to tell whether a later session owns the segment. */
   writeCursor(): void;
+  /** What a segment that is sealed behind this send may hand on (R6). */
+  completeTo(segmentId: number, position: SourcePosition): SourcePosition | null | undefined;
   /** A sealed segment takes nothing more, and what it has is known. */
   closed(segmentId: number): void;
 }
@@ -283,11 +285,19 @@ export class Lanes {
     const { failStop } = this.host.supports;
     while (lane.queue.size > 0 && (failStop || (lane.inFlight.size === 0 && lane.ignored === 0))) {
       const send = lane.queue.shift() as LaneSend;
-      send.send.previous = lane.previous;
+      this.name(lane, send.send);
       lane.inFlight.push(send);
       lane.previous = send.send.position;
       this.host.emit({ type: 'send', laneId: lane.laneId, send: send.send });
     }
+  }
+
+  /** A send names what is true when it goes: a message that was given up while it waited holds nothing back (R6, R12b). */
+  private name({ segmentId, previous }: Lane, send: MutableSend): void {
+    send.previous = previous;
+    const completeTo = this.host.completeTo(segmentId, send.position);
+    if (completeTo !== undefined) send.completeTo = completeTo;
+    else if (send.completeTo !== undefined) delete send.completeTo;
   }
 
   /** Its segment is sealed, by the layout or by an explicit answer. */

@@ -209,9 +209,7 @@ export class Planner {
   private enqueue(record: EntryRecord, planned: PlannedSend, lane: Lane): void {
     const { rectangle, position, lowestHash, buffers, bytes } = planned;
     this.host.chunking.sending(record, lane.segmentId);
-    const completeTo = this.host.chunking.completeTo(lane.segmentId);
     const send: MutableSend = { position, previous: undefined, lowestHash, buffers };
-    if (completeTo !== undefined) send.completeTo = completeTo;
     const laneSend: LaneSend = { record, rectangle, send, bytes };
     if (record.sends === NO_SENDS) record.sends = [laneSend];
     else record.sends.push(laneSend);

@@ -487,7 +487,6 @@ export class SegmentMachine implements LaneHost, PlannerHost {
   replan(send: LaneSend): void {
     const { record } = send;
     record.sends = record.sends.length === 1 ? NO_SENDS : record.sends.filter((other) => other !== send);
-    this.chunking.takenBack(record);
     this.needPlan(record);
   }
 
@@ -503,6 +502,10 @@ export class SegmentMachine implements LaneHost, PlannerHost {
 
   writeCursor(): void {
     this.cursor.hurry();
+  }
+
+  completeTo(segmentId: number, position: SourcePosition): SourcePosition | null | undefined {
+    return this.chunking.completeTo(segmentId, position);
   }
 
   closed(segmentId: number): void {

@@ -8,6 +8,7 @@ import type { CursorRecord, RemoteSupport, Send, SendResult, StoredEntry } from 
 import type { SegmentEffect, SegmentOptions, StopReason } from '../replication/index.js';
 import { BrokenInvariant } from './convergence-invariants.js';
 import type { WorldBudget } from './replication-budget.js';
+import { Naming } from './replication-naming.js';
 import { WorldProcess } from './replication-process.js';
 import type { OnceFault, ProcessHost, SegmentRun } from './replication-run.js';
 import type { WorldLog, WorldTopic } from './replication-topic.js';
@@ -58,8 +59,7 @@ export class Link implements ProcessHost {
   hasLostCheckpoints = false;
   /** By segment: up to where it was checked that everything is settled. */
   private readonly checkedTo = new Map<number, number>();
-  /** By remote segment: the first place of each source segment whose message lay incomplete in it when it was sealed. */
-  private readonly cutOff = new Map<number, Map<number, SourcePosition>>();
+  private readonly naming: Naming;
 
   constructor(
     private readonly world: LinkHost,
@@ -69,7 +69,9 @@ export class Link implements ProcessHost {
     readonly options: SegmentOptions,
     readonly maxEntryBytes: number,
     readonly budget: WorldBudget,
-  ) {}
+  ) {
+    this.naming = new Naming(world.truth, source, remote, (entry) => this.mayBePassed(entry));
+  }
 
   get name(): string {
     return `${this.source.cluster}>${this.remote.cluster}`;
@@ -352,6 +354,10 @@ export class Link implements ProcessHost {
     return this.refusals.shift();
   }
 
+  accepted(log: WorldLog, send: Send): void {
+    this.naming.accepted(log, send);
+  }
+
   store(log: WorldLog, bytes: Uint8Array): SourcePosition {
     const { remote, world } = this;
     const position = log.append(bytes, world.random() < 0.05);
@@ -424,14 +430,13 @@ export class Link implements ProcessHost {
   }
 
   checkEffect(process: WorldProcess, run: SegmentRun, effect: SegmentEffect): void {
-    if (effect.type === 'send') {
-      const wire = run.wires.get(effect.laneId);
-      if (wire !== undefined) this.onSend.shift()?.(wire);
-      return;
-    }
+    if (effect.type === 'send') return this.checkSend(process, run, effect);
     if (effect.type === 'write') return this.checkRecord(process, run, effect.record);
     if (effect.type === 'acknowledge') return this.checkAcknowledgement(run, effect.position);
-    if (effect.type === 'notice' && effect.notice.type === 'stoppedBy') {
+    if (effect.type !== 'notice') return;
+    if (effect.notice.type === 'chunksGivenUp')
+      run.messages.set(formatSourcePosition(effect.notice.position), 'givenUp');
+    if (effect.notice.type === 'stoppedBy') {
       this.count(`stopped ${effect.notice.reason}`);
       const isFalse =
         effect.notice.reason === 'sourceWentBackwards' ||
@@ -440,6 +445,18 @@ export class Link implements ProcessHost {
       if (!isFalse) return;
       throw new BrokenInvariant(`progress: ${process.keyOf(run)} stops: ${effect.notice.message}`);
     }
+  }
+
+  private checkSend(
+    process: WorldProcess,
+    run: SegmentRun,
+    { laneId, send }: Extract<SegmentEffect, { type: 'send' }>,
+  ) {
+    const wire = run.wires.get(laneId);
+    if (wire === undefined) return;
+    const complaint = this.dedup === 'window' ? this.naming.sent(run, wire.log, send) : undefined;
+    if (complaint !== undefined) throw new BrokenInvariant(`duplicates: ${process.keyOf(run)} sends ${complaint}`);
+    this.onSend.shift()?.(wire);
   }
 
   /** A payload is opened under a grant of the budget, and only one entry's. */
@@ -530,22 +547,21 @@ export class Link implements ProcessHost {
     return undefined;
   }
 
-  /** A segment of the remote is sealed: what lies incomplete in it is sent once more, and what came behind may be (R6, R13). */
+  private mayBePassed({ excused, publishedAtMs }: SourceEntry): boolean {
+    const { ttlMs = 0 } = this.options;
+    const isOld = ttlMs > 0 && this.clock.nowMs + this.aheadMs - publishedAtMs > ttlMs;
+    return isOld || excused.has(this.remote.cluster);
+  }
+
+  /** A segment of the remote is sealed: what lies incomplete in it is sent once more (R6). */
   sealed(segmentId: number): void {
-    const firsts = new Map<number, SourcePosition>();
-    for (const entry of this.world.truth.incomplete(this.remote.cluster, segmentId)) {
-      if (entry.cluster !== this.source.cluster) continue;
-      const first = entry.messages[0]?.entries[0]?.position ?? entry.position;
-      const before = firsts.get(entry.segmentId);
-      if (before === undefined || comparePositions(first, before) < 0) firsts.set(entry.segmentId, first);
-    }
-    if (firsts.size > 0) {
-      this.cutOff.set(segmentId, firsts);
-      this.count('sealedInMessage');
+    for (const { cluster } of this.world.truth.incomplete(this.remote.cluster, segmentId)) {
+      if (cluster === this.source.cluster) return this.count('sealedInMessage');
     }
   }
 
-  forbidsRepeat({ entry, before, segmentId }: Repeat): string | undefined {
+  forbidsRepeat(repeat: Repeat): string | undefined {
+    const { entry, before, segmentId } = repeat;
     if (!this.isDisturbed) return 'nothing has crashed, and every answer came';
     const isReadBack = this.dedup === 'readBack';
     // What cannot be read back any more is sent again at the operator's risk.
@@ -562,12 +578,7 @@ export class Link implements ProcessHost {
         remote.descends(segmentId, id) &&
         before.some((other) => other !== id && remote.descends(id, other)),
     );
-    if (isMerged) return undefined;
-    const isCutOff = [...this.cutOff].some(([id, firsts]) => {
-      const first = firsts.get(entry.segmentId);
-      if (first === undefined || comparePositions(entry.position, first) < 0) return false;
-      return remote.descends(segmentId, id) && before.some((other) => remote.descends(id, other));
-    });
-    return isCutOff ? undefined : 'no merge lies between, and no chunked message was cut off';
+    if (isMerged || this.naming.allows(repeat)) return undefined;
+    return 'no merge lies between, and no segment that was sealed in a chunked message';
   }
 }

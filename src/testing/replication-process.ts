@@ -340,6 +340,7 @@ export class WorldProcess implements RunningProcess {
       isStepping: false,
       spins: 0,
       openings: 0,
+      messages: new Map(),
       checkedCheckpoints: new Map(),
     };
     this.watchOpenings(run);

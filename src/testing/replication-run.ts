@@ -65,6 +65,8 @@ export interface SegmentRun {
   spins: number;
   /** How often a payload was opened since the budget granted it. */
   openings: number;
+  /** By the place of its first chunk: the remote segment that a chunked message goes to, unless it was given up. */
+  readonly messages: Map<string, number | 'givenUp'>;
   /** Up to where the checkpoints of its record were checked. */
   checkedCheckpoints: ReadonlyMap<number, SourcePosition>;
 }

@@ -18,6 +18,8 @@ export interface WireHost {
   delayMs(): number;
   /** Why the server does not take a send; undefined: it does. */
   refuse(send: Send): SendResult | undefined;
+  /** A window has accepted a send, which is stored now. */
+  accepted(log: WorldLog, send: Send): void;
   /** Stores an entry. */
   store(log: WorldLog, bytes: Uint8Array): SourcePosition;
   count(what: string): void;
@@ -129,7 +131,10 @@ export class Wire implements NameHolder {
       return { type: 'stored', at: host.store(log, joinBuffers(send.buffers)) };
     }
     const answer = log.window.offer(this.name, send);
-    if (answer === 'accept') return { type: 'stored', at: host.store(log, joinBuffers(send.buffers)) };
+    if (answer === 'accept') {
+      host.accepted(log, send);
+      return { type: 'stored', at: host.store(log, joinBuffers(send.buffers)) };
+    }
     return typeof answer === 'object' ? { type: 'partial', partial: answer.partial } : { type: answer };
   }
 

@@ -42,6 +42,7 @@ async function split(stage: SegmentStage, process: Process, segmentId = 0): Prom
 /** Everything stored in a segment, as text. */
 const stored = (stage: SegmentStage, segmentId = 0) =>
   storedText(stage.topic).find((line) => line.startsWith(`${segmentId} `));
+const sends = (told: readonly string[]) => told.filter((line) => line.startsWith('send'));
 const reads = (told: readonly string[]) => told.filter((line) => line.startsWith('read'));
 const at = (entryId: number): SourcePosition => ({ ledgerId: 7n, entryId: BigInt(entryId) });
 
@@ -366,6 +367,22 @@ describe('time', () => {
     await append(stage, entry('chunk', 'm', '1/2', '2.7'), ...Array.from({ length: 8 }, () => entry('single', '2.7')));
     expect(process.counters.chunksGivenUp).toBe(1);
     expect(stage.source.acknowledged).toEqual(at(8));
+  });
+
+  it('R6: what waits in a lane names no message that was given up meanwhile', async () => {
+    const { stage, process } = stageOf({ remote: { failStop: false }, options: { chunkExpiryMs: 1_000 } });
+    await process.start();
+    stage.held.add('sends');
+    const first = await stage.told(() =>
+      append(stage, entry('chunk', 'm', '1/2', '2.7'), entry('single', '2.7'), entry('single', '2.8')),
+    );
+    expect(sends(first)).toEqual(['send 7:0 (m 1/2) to 0, whole up to nothing ...']);
+    await stage.advance(1_000);
+    stage.held.delete('sends');
+    expect(sends(await stage.told(() => process.letGo('sends')))).toEqual([
+      'send 7:1 (2.7) to 0 behind 7:0: stored',
+      'send 7:2 (2.8) to 0 behind 7:1: stored',
+    ]);
   });
 
   it('R5, B23: a held entry wakes the machine when the TTL passes it', async () => {
