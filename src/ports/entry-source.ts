@@ -47,8 +47,8 @@ export interface EntrySource {
   layouts(signal: AbortSignal): AsyncIterable<Layout>;
   /**
    * Where several processes share the segments of a topic: resolves when this one has got a segment. Its cursor is read
-   * after that, and nothing else is asked about the segment before. Rejects when the signal aborts. Absent: all segments
-   * are this process's own.
+   * after that, and nothing else is asked about the segment before. A drained segment is given back once its `backlog` is
+   * 0. Rejects when the signal aborts. Absent: all segments are this process's own.
    */
   claim?(segmentId: number, signal: AbortSignal): Promise<SegmentClaim>;
   /** The last position ever written in a segment, acknowledged or not; undefined in one that was never written (R12c). */

@@ -209,7 +209,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'replication/segment-machine.ts',
     from: 'this.chunking.closed(segmentId);',
     to: '',
-    breaks: ['cursor', 'progress'],
+    breaks: ['cursor', 'progress', 'duplicates'],
     seeds: 400,
   },
   {
