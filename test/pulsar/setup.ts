@@ -13,10 +13,10 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const example = join(root, 'examples/pulsar-replicator');
 
 export async function setup(): Promise<() => Promise<void>> {
-  // Below the root, so that it finds the packages.
-  const cache = join(root, 'node_modules/.cache/isthmus-pulsar');
+  // Below the root, so that it finds the packages; and not in the folder that is made anew when jars are fetched.
+  const cache = join(root, 'node_modules/.cache/isthmus-replicator');
   mkdirSync(cache, { recursive: true });
-  const folder = mkdtempSync(join(cache, 'replicator-'));
+  const folder = mkdtempSync(join(cache, 'run-'));
   const end = () => rmSync(folder, { recursive: true, force: true });
   try {
     await buildReplicator(folder);
