@@ -54,7 +54,8 @@ const START_MS = 1_700_000_000_000;
 
 describe('scenarios of convergence', () => {
   const names = readdirSync(folder).filter((name) => name.endsWith('.txt'));
-  it.each(names)('%s', (name) => {
+  // A day of two clusters takes a while.
+  it.each(names)('%s', { timeout: 120_000 }, (name) => {
     const file = new URL(name, folder);
     const told = readFileSync(file, 'utf8');
     const played = play(told);
