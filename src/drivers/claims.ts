@@ -64,16 +64,13 @@ async function untilAcknowledged(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  let isEnding = false;
-  const ending = claim.ending.then(() => {
-    isEnding = true;
-  });
-  for (let waitMs = RETRY_MS; !isEnding; waitMs = Math.min(MAX_RETRY_MS, waitMs * 2)) {
+  const ending = new AbortController();
+  void claim.ending.then(() => ending.abort());
+  const either = AbortSignal.any([signal, ending.signal]);
+  for (let waitMs = RETRY_MS; !ending.signal.aborted; waitMs = Math.min(MAX_RETRY_MS, waitMs * 2)) {
     await driver.refreshBacklog();
     if (driver.isAcknowledged) return;
-    const waiting = new AbortController();
-    const either = AbortSignal.any([signal, waiting.signal]);
-    await Promise.race([ending, clock.sleep(waitMs, either)]).finally(() => waiting.abort());
+    await clock.sleep(waitMs, either).catch(() => signal.throwIfAborted());
   }
 }
 
