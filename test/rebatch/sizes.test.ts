@@ -147,6 +147,7 @@ describe('R8b: cuts', () => {
           }
         },
       ),
+      { numRuns: 100 },
     );
     expect(seen.cut).toBeGreaterThan(10);
   });
