@@ -68,8 +68,9 @@
  *
  * From below: `ring` (hashes, ranges, buckets), `entry` (the stored entry), `layout` (the segment DAG, shapes, joins),
  * `dedup`, `rebatch`, `convergence`, `replication` (the machine of a segment, the slow-path budget, rate limits). They
- * read no clock, no random source, no network and no disk: the same inputs give the same outputs. `isthmus/drivers` runs them against `ports`, the interfaces a host implements; `isthmus/adapters/*` are
- * ready ports; `isthmus/testing` has arbitraries for property tests.
+ * read no clock, no random source, no network and no disk: the same inputs give the same outputs. `isthmus/drivers` runs
+ * them against `ports`, the interfaces a host implements; `isthmus/adapters/*` are ready ports; `isthmus/testing` has
+ * arbitraries, acceptance suites for every port, and the simulator.
  *
  * @packageDocumentation
  */
