@@ -20,5 +20,7 @@ export default defineConfig({
     ],
     setupFiles: ['test/testing/few-runs.ts'],
     maxWorkers: 1,
+    // Modules need not be loaded anew for every file: no test leaves anything behind.
+    isolate: false,
   },
 });
