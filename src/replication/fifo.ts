@@ -1,37 +1,30 @@
 /** A queue whose both ends cost the same however long it is. */
-
-const COMPACT_AT = 1024;
-
 export class Fifo<T> {
-  private items: (T | undefined)[] = [];
-  private head = 0;
+  private arrived: T[] = [];
+  /** What leaves first, last in the array; filled from `arrived` when it is empty. */
+  private leaving: T[] = [];
 
   get size(): number {
-    return this.items.length - this.head;
+    return this.arrived.length + this.leaving.length;
   }
 
   push(item: T): void {
-    this.items.push(item);
+    this.arrived.push(item);
   }
 
   shift(): T | undefined {
-    const item = this.items[this.head];
-    if (this.head < this.items.length) this.items[this.head++] = undefined;
-    if (this.head === this.items.length) {
-      this.items.length = 0;
-      this.head = 0;
-    } else if (this.head >= COMPACT_AT && this.head * 2 >= this.items.length) {
-      this.items = this.items.slice(this.head);
-      this.head = 0;
+    if (this.leaving.length === 0) {
+      this.leaving = this.arrived.reverse();
+      this.arrived = [];
     }
-    return item;
+    return this.leaving.pop();
   }
 
   /** Takes everything out, in order. */
   takeAll(): T[] {
-    const all = this.items.slice(this.head) as T[];
-    this.items = [];
-    this.head = 0;
+    const all = [...this.leaving.reverse(), ...this.arrived];
+    this.arrived = [];
+    this.leaving = [];
     return all;
   }
 }
