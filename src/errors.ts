@@ -45,6 +45,8 @@ export class IsthmusError extends Error {
 
 /** Shows an offending value in a message: short, on one line, and safe for values that JSON cannot express. */
 export function show(value: unknown): string {
+  // JSON has no NaN and no infinity.
+  if (typeof value === 'number') return String(value);
   let text: string;
   try {
     text = JSON.stringify(value, (_, v: unknown) => (typeof v === 'bigint' ? `${v}n` : v)) ?? String(value);

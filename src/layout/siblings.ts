@@ -9,6 +9,5 @@ import { splitTree } from './split-tree.js';
 export function siblingBoundaries(shape: Shape, base?: readonly number[]): number[] {
   return splitTree(boundariesOf(shape), base)
     .filter((node) => node.end - node.first === 1)
-    .map((node) => node.root)
-    .sort((a, b) => a - b);
+    .map((node) => node.root);
 }

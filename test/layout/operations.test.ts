@@ -322,6 +322,26 @@ describe('C22: the goal of a layout, read from its lineage', () => {
     const half = pruneSegment(pruneSegment(merged, 0), 1);
     expect(half.active[0]?.parentIds).toEqual([2]);
     expect(goalShape(half)).toEqual(shapeAt([], 4));
+    const [summed] = merged.active;
+    expect(goalShape(pruneSegment(pruneSegment(merged, 0), 2)).cells[0]?.entryBucketSplits).toEqual(
+      summed?.entryBucketSplits,
+    );
+  });
+
+  it('whichever parent of a merged segment the record names first', () => {
+    const uneven = executeOperation(
+      createLayout({ segments: 2, nowMs }),
+      { type: 'rebucket', segmentId: 1, buckets: 3 },
+      nowMs,
+    );
+    const [left, right] = uneven.active.map(({ segmentId }) => segmentId);
+    for (const [first = -1, second = -1] of [
+      [left, right],
+      [right, left],
+    ]) {
+      const merged = mergeSegments(uneven, first, second, { bucketPolicy: 'sum', nowMs });
+      expect(goalShape(merged)).toEqual(shapeOf(mergeSegments(uneven, first, second, { nowMs })));
+    }
   });
 
   it('a segment that came from a classic topic has its own list: its parents had no buckets', () => {
@@ -361,6 +381,18 @@ describe('equal-width lists', () => {
     expect(equalWidthCount(splits, 64)).toBe(buckets);
     if (buckets !== undefined) expect(equalWidthCount(splits, buckets)).toBe(buckets);
     expect(equalWidthCount(splits, Math.max(1, (buckets ?? 2) - 1))).toBe(buckets === 1 ? 1 : undefined);
+  });
+
+  it.each([0, 65537, 1.5, Number.NaN])('a limit of %d buckets is refused', (limit) => {
+    expect(() => equalWidthCount([], limit)).toThrow(
+      expect.objectContaining({ code: 'invalidArgument', message: expect.stringContaining(`bucket limit ${limit}:`) }),
+    );
+  });
+
+  it('the largest limit is one bucket for each hash', () => {
+    const all = Array.from({ length: 65535 }, (_, i) => i + 1);
+    expect(equalWidthCount(all, 65536)).toBe(65536);
+    expect(equalWidthCount(all, 65535)).toBeUndefined();
   });
 
   it('the smallest count is found, and a list is equal-width when it is its own', () => {
