@@ -84,12 +84,15 @@ describe('layout operations', () => {
   });
 
   it('a rollover replaces segments by their like, numbered by range, in one epoch', () => {
-    const grown = rebucketSegment(createLayout({ segments: 3, buckets: 2, nowMs }), 1, equalWidthSplits(4), { nowMs });
-    const layout = rolloverSegments(grown, [2, 3], { nowMs });
-    expect(activeCells(layout)).toEqual(
-      activeCells(grown).map(([id, ...cell]) => [id === 0 ? 0 : id === 3 ? 4 : 5, ...cell]),
-    );
-    expect(layout.segments.get(5)?.parentIds).toEqual([2]);
+    const grown = rebucketSegment(createLayout({ segments: 4, buckets: 2, nowMs }), 1, equalWidthSplits(4), { nowMs });
+    const layout = rolloverSegments(grown, [2, 4], { nowMs });
+    expect(activeCells(layout)).toEqual([
+      [0, 0, 2],
+      [5, 0x4000, 4],
+      [6, 0x8000, 2],
+      [3, 0xc000, 2],
+    ]);
+    expect(layout.segments.get(6)?.parentIds).toEqual([2]);
     expect(layout.epoch).toBe(grown.epoch + 1);
     expect(rolloverSegments(grown, [], { nowMs })).toBe(grown);
   });
