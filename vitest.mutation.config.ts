@@ -16,6 +16,7 @@ export default defineConfig({
       'test/convergence/convergence.test.ts',
       'test/layout/model.test.ts',
       'test/replication/world*.test.ts',
+      'test/*/{controller,segment}-events.test.ts',
       '**/*.pulsar.test.ts',
     ],
     setupFiles: ['test/testing/few-runs.ts'],

@@ -14,6 +14,12 @@ export {
   testLoadSource,
 } from './backlog-suite.js';
 export { type ClockFactory, type ClockSetup, type RandomFactory, testClock, testRandom } from './clock-suite.js';
+export {
+  arbControllerEvent,
+  arbControllerOptions,
+  arbPolicyDecision,
+  type ControllerEventOptions,
+} from './controller-events.js';
 export { BrokenInvariant } from './convergence-invariants.js';
 export {
   ConvergenceWorld,
@@ -158,6 +164,18 @@ export {
   type SourceSchema,
   testSchemaTranslator,
 } from './schema-suite.js';
+export { arbSegmentEvent, type SegmentEventOptions } from './segment-events.js';
+export {
+  arbFailure,
+  arbFoundCopy,
+  arbLaneStop,
+  arbRecovery,
+  arbRemoteTopicHistory,
+  arbRemoteTopicLayout,
+  arbSchemaTranslation,
+  arbSegmentOptions,
+  arbStoredEntry,
+} from './segment-values.js';
 export {
   arbBinding,
   arbBudgetSettings,

@@ -16,10 +16,12 @@ import {
   decideProvisioning,
   effectiveCaps,
   executeOperation,
+  FAILURES,
   formatLayout,
   formatPeerState,
   formatSourcePosition,
   laneCount,
+  newCounters,
   type PeerState,
   parseEntry,
   parseExchangeRequests,
@@ -32,6 +34,8 @@ import {
   RateLimit,
   REMOTE_LIMITS,
   readClass,
+  type SegmentOptions,
+  SegmentReplicator,
   SlowPathBudget,
   shapeFromAnswers,
   shapeOf,
@@ -53,6 +57,17 @@ const { state: LEADER } = startController({
   members: [],
   nowMs,
 });
+/** A machine that is told one thing. */
+const replicator = (options: SegmentOptions = { codecs: {} }) =>
+  new SegmentReplicator({
+    source: { segmentId: 0, range: { start: 0, end: 0xffff }, legacy: false },
+    sourceCluster: 'a',
+    maxEntryBytes: 5 * 1024 * 1024,
+    supports: { dedup: 'window', failStop: true },
+    options,
+    record: { session: 1, drained: false, skipped: [], checkpoints: new Map() },
+    counters: newCounters(),
+  });
 const [ENTRY] = fc.sample(testing.arbEntry({}, { kinds: ['batch'], encrypted: false }), { seed: 1, numRuns: 1 });
 
 interface Row {
@@ -106,6 +121,15 @@ const ROWS: readonly Row[] = [
   row('arbManualOperation', testing.arbManualOperation(LAYOUT), 60, (operation) => {
     stepController(LEADER, { type: 'manual', operation, nowMs });
   }),
+  row('arbControllerEvent', testing.arbControllerEvent({ layout: LAYOUT }), 40, (event) => {
+    if (event.type !== 'manual') stepController(LEADER, event);
+  }),
+  row('arbControllerOptions', testing.arbControllerOptions(), 90, (options) => {
+    startController({ options, layout: LAYOUT, members: ['b'], nowMs });
+  }),
+  row('arbPolicyDecision', testing.arbPolicyDecision(LAYOUT), 50, (decision) => {
+    stepController(LEADER, { type: 'policy', decision, nowMs });
+  }),
   row('arbSegmentLoad', testing.arbSegmentLoad(), 110, (load) => Object.values(load).every((n) => n >= 0)),
   row('arbThresholdSettings', testing.arbThresholdSettings(), 2, (settings) => thresholdPolicy(settings)),
   row('arbPolicyView', testing.arbPolicyView(), 480, (view) => thresholdPolicy({}).decide(view)),
@@ -119,6 +143,20 @@ const ROWS: readonly Row[] = [
   row('arbDedupSnapshot', testing.arbDedupSnapshot(), 20, (snapshot) => {
     expect(DedupWindow.restore(snapshot).snapshot()).toEqual(snapshot);
   }),
+  row('arbSegmentEvent', testing.arbSegmentEvent(), 20, (event) => replicator().step(event, nowMs)),
+  row('arbSegmentOptions', testing.arbSegmentOptions(), 40, (options) => replicator(options).report()),
+  row('arbRemoteTopicLayout', testing.arbRemoteTopicLayout(), 60, (layout) => {
+    return layout.active.every((segment) => layout.segments.get(segment.segmentId) === segment);
+  }),
+  row('arbRemoteTopicHistory', testing.arbRemoteTopicHistory(), 70, (layouts) => {
+    return layouts.every(({ epoch }, i) => i === 0 || epoch >= (layouts[i - 1]?.epoch ?? 0));
+  }),
+  row('arbStoredEntry', testing.arbStoredEntry(), 130, ({ bytes }) => parseEntry(bytes)),
+  row('arbFoundCopy', testing.arbFoundCopy(), 100, ({ position }) => position.part === undefined),
+  row('arbRecovery', testing.arbRecovery(), 20, ({ type }) => type.length > 0),
+  row('arbFailure', testing.arbFailure(), 45, ({ type }) => FAILURES[type] !== undefined),
+  row('arbLaneStop', testing.arbLaneStop(), 45, ({ type }) => type.length > 0),
+  row('arbSchemaTranslation', testing.arbSchemaTranslation(), 60, ({ type }) => type.length > 0),
   row('arbSendResult', testing.arbSendResult(), 20, ({ type }) => type.length > 0),
   row('arbCursorRecord', testing.arbCursorRecord(), 70, ({ session, settled, skipped }) => {
     const places = settled === undefined ? skipped : [settled, ...skipped];
