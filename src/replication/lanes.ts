@@ -114,7 +114,7 @@ export class Lanes {
 
   opened(event: Extract<SegmentEvent, { type: 'opened' }>): void {
     const lane = this.byId.get(event.laneId);
-    if (lane === undefined) return;
+    if (lane?.state !== 'opening') return;
     const { watermark, copies = [], end, lastPosition } = event;
     lane.failure = undefined;
     lane.doubt = false;
@@ -153,7 +153,7 @@ export class Lanes {
 
   openFailed(laneId: number, failure: Failure | LaneStop): void {
     const lane = this.byId.get(laneId);
-    if (lane === undefined) return;
+    if (lane?.state !== 'opening') return;
     this.byId.delete(laneId);
     if (isStop(failure)) this.stopFor(failure);
     else this.fail(lane, failure);
@@ -231,7 +231,7 @@ export class Lanes {
     lane.ignored += lane.inFlight.size;
     for (const send of lane.takeAll()) this.host.replan(send);
     // Without a window something behind it may have been stored: that has to be read back.
-    if (this.host.supports.dedup === 'readBack') this.reopen(lane, this.host.nowMs);
+    if (this.host.supports.dedup === 'readBack' && lane.state !== 'closing') this.reopen(lane, this.host.nowMs);
   }
 
   private putBack(lane: Lane, send: LaneSend): void {

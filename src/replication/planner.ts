@@ -108,6 +108,8 @@ export class Planner {
   }
 
   translated(version: string, translation: SchemaTranslation): void {
+    // One is tried again by time; another that was unknown is asked for anew when an entry needs it.
+    if (translation.type === 'unknown' && this.schemaRetry !== undefined) this.schemas.delete(this.schemaRetry.version);
     this.schemas.set(version, translation);
     if (translation.type !== 'unknown') {
       this.schemaFailures = 0;

@@ -191,6 +191,23 @@ describe('schemas (B17)', () => {
     },
   );
 
+  it('B18: of two versions that are unknown at once, both are asked for again', async () => {
+    const { stage, process } = stageOf({ options: { translateSchemas: true, ttlMs: 1_000 } });
+    await process.start();
+    stage.held.add('translations');
+    await append(stage, entry('single', '2.7', 'schema=v1'));
+    // The entry that asked for the first is too old when the second is asked for.
+    await stage.advance(2_000);
+    const young = (version: string) => encodeEntry('single', ['2.7', `schema=${version}`], stage.nowMs);
+    await append(stage, young('v2'));
+    stage.held.delete('translations');
+    for (let i = 0; i < 2; i++) await process.letGo('translations');
+    for (const version of ['v1', 'v2']) stage.schemas.set(version, { type: 'translated', version: Buffer.from('w') });
+    await stage.advance(500);
+    await append(stage, young('v1'));
+    expect(process.machine.report().settled).toEqual(at(2));
+  });
+
   it('a schema that the remote cannot take holds its entry, and nothing overtakes it', async () => {
     const { stage, process } = stageOf({ options: { translateSchemas: true } });
     stage.schemas.set('v1', { type: 'translated', version: Buffer.from('w1') });
