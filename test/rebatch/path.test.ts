@@ -230,15 +230,21 @@ describe('the table of paths', () => {
     expect(path(withFields(batchOf(['d'], { stamp: false }), ...fields), FITS)).toBe('rebatch unstamped');
   });
 
-  it('a layout that does not tile the ring, or mixes legacy segments with others, is refused', () => {
-    const bad = [
-      { ...FITS, active: [] },
-      { ...FITS, active: FITS.active.slice(1) },
-      { ...FITS, active: FITS.active.slice(0, 1) },
-      { ...FITS, active: [...FITS.active, segment(9, { start: 0x9000, end: 0x9fff })] },
+  it.each<[string, RemoteLayout]>([
+    ['has no active segment, or legacy ones beside others', { ...FITS, active: [] }],
+    [
+      'has no active segment, or legacy ones beside others',
       { ...FITS, active: [...FITS.active, ...classicRemote(1).active] },
-    ];
-    for (const remote of bad) expect(refusal(() => path(batchOf(['d']), remote))).toBe('invalidLayout');
+    ],
+    ['has a gap or an overlap at ', { ...FITS, active: FITS.active.slice(1) }],
+    [
+      'has a gap or an overlap at 36864',
+      { ...FITS, active: [...FITS.active, segment(9, { start: 0x9000, end: 0x9fff })] },
+    ],
+    ['ends at ', { ...FITS, active: FITS.active.slice(0, 1) }],
+  ])('a layout that %s is refused, and named', (rule, remote) => {
+    const message = expect.stringContaining(`of "${remote.cluster}" at epoch ${remote.epoch} ${rule}`);
+    expect(() => path(batchOf(['d']), remote)).toThrow(expect.objectContaining({ code: 'invalidLayout', message }));
   });
 });
 

@@ -65,6 +65,37 @@ describe('R8: the codec of a part', () => {
   });
 });
 
+describe('R8: a limit that is met exactly', () => {
+  const sizeOf = (entry: Entry, keepCodec: boolean) => cut(entry, FIVE_MIB, { keepCodec }).map(partLength)[0] ?? 0;
+  const compressionOf = (entry: Entry, limit: number, keepCodec = true) =>
+    cut(entry, limit, { keepCodec }).map((part) => openPart(part).metadata.compression);
+
+  it.each(CODEC_NAMES)('%s is left off as long as the part fits plain', (compression) => {
+    const text = batch([{ ...message('k'), payload: Buffer.alloc(2000, 'ab') }], { compression });
+    const plain = sizeOf(text, false);
+    expect(compressionOf(text, plain, false)).toEqual(['none']);
+    expect(compressionOf(text, plain - 1, false)).toEqual([compression]);
+  });
+
+  it.each(CODEC_NAMES)(
+    '%s that makes noise larger is kept while it fits, and left off where only that fits',
+    (compression) => {
+      const payload = noise(2000, 1);
+      const entry = batch([{ ...message('k'), payload }], { compression });
+      const [kept, plain] = [sizeOf(entry, true), sizeOf(entry, false)];
+      expect(kept).toBeGreaterThan(plain);
+      expect(compressionOf(entry, kept)).toEqual([compression]);
+      expect(compressionOf(entry, kept - 1)).toEqual(['none']);
+      expect(() => cut(entry, plain - 1)).toThrow(
+        expect.objectContaining({
+          code: 'tooLarge',
+          message: expect.stringMatching(/^1 messages of bucket hash \d+ take \d+ bytes; the limit is \d+/),
+        }),
+      );
+    },
+  );
+});
+
 describe('R8b: cuts', () => {
   const entry = batch(messages(60, 100));
 
