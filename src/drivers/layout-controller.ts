@@ -319,7 +319,13 @@ class TopicController implements LayoutController {
   }
 
   private async reload(): Promise<void> {
-    const layout = await this.retrying(() => this.ports.host.store.load());
+    let before: number | undefined;
+    let layout: Layout;
+    do {
+      before = this.state?.layout.epoch;
+      layout = await this.retrying(() => this.ports.host.store.load());
+      // What was read before a commit and comes after it is older than what is known, not another topic.
+    } while (this.state !== undefined && this.state.layout.epoch !== before && layout.epoch < this.state.layout.epoch);
     this.dispatch({ type: 'layout', layout, nowMs: this.clock.now(), reloaded: true });
   }
 

@@ -37,13 +37,18 @@ interface Setup {
   readonly host?: LayoutHost;
   readonly channel?: PeerChannel;
   readonly term?: number;
+  readonly antiEntropyMs?: number;
 }
 
 async function lead(topic: MemoryTopic, peers: MemoryPeers, setup: Setup = {}): Promise<LayoutController> {
   const { members = ['a', 'b'], host = topic.layoutHost(), channel = peers.channel(topic.cluster), term = 1 } = setup;
+  const { antiEntropyMs = 60_000 } = setup;
   const controller = createLayoutController(
     { host, channel },
-    { cluster: topic.cluster, topic: 't', members, caps, term, retryInitialMs: 1, retryMaxMs: 5, retryDelayMs: 1 },
+    {
+      ...{ cluster: topic.cluster, topic: 't', members, caps, term, antiEntropyMs },
+      ...{ retryInitialMs: 1, retryMaxMs: 5, retryDelayMs: 1 },
+    },
   );
   running.push(controller);
   peers.connect(
@@ -205,6 +210,47 @@ describe('a change of the layout on a host that isthmus writes', () => {
     const other = await lead(b, peers);
     await until(agree(a, b));
     await until(() => other.status()?.peers[0]?.ackedEpoch === b.layout.epoch);
+  });
+});
+
+describe('C16: the layout is read regularly', () => {
+  it('and one that was read before a commit, and comes after it, is read again', async () => {
+    const topic = new MemoryTopic({ cluster: 'a', layout: createLayout({ nowMs }) });
+    const { store, segments } = topic.layoutHost();
+    let loads = 0;
+    let letGo: () => void = () => undefined;
+    let held: Promise<void> | undefined;
+    const host: LayoutHost = {
+      segments,
+      store: {
+        ...store,
+        async load() {
+          const layout = await store.load();
+          loads++;
+          const isStale = held;
+          held = undefined;
+          await isStale;
+          return layout;
+        },
+      },
+    };
+    const controller = await lead(topic, new MemoryPeers(), { members: [], host, antiEntropyMs: 5 });
+    const epochs: number[] = [];
+    const reading = (async () => {
+      for await (const event of controller) if (event.type === 'layout') epochs.push(event.layout.epoch);
+    })();
+    held = new Promise((resolve) => {
+      letGo = resolve;
+    });
+    await until(() => held === undefined);
+    controller.operate({ type: 'split', segmentId: 0 });
+    await until(() => epochs.length === 1);
+    letGo();
+    const before = loads;
+    await until(() => loads > before + 2);
+    await controller.stop();
+    await reading;
+    expect(epochs).toEqual([1]);
   });
 });
 
