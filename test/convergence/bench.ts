@@ -78,7 +78,10 @@ export class Bench {
   }
 
   failPush(cluster: string, unsupported = false): string[] {
-    const pushId = this.state.peers.get(cluster)?.inFlight?.pushId ?? -1;
+    return this.failPushOf(cluster, this.state.peers.get(cluster)?.inFlight?.pushId ?? -1, unsupported);
+  }
+
+  failPushOf(cluster: string, pushId: number, unsupported = false): string[] {
     return this.send({ type: 'pushFailed', peer: cluster, pushId, reason: 'no answer', unsupported, random: 0.5 });
   }
 
