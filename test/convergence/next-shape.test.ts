@@ -190,6 +190,43 @@ describe('the next shape', () => {
     expect(nextShape(input({ local: '0/1', peers, foldLimit: 2 })).leftOut).toEqual(['c', 'd']);
   });
 
+  it.each<[string, Case, string]>([
+    ['as many cells as the limit', { local: '0/1', peers: [hotB], foldLimit: 2 }, '0/1 8000/1'],
+    ['one cell more', { local: '0/1', peers: [hotB], foldLimit: 1 }, '0/1'],
+    [
+      'what the cluster has beyond the limit',
+      { local: '0/1 4000/1 8000/1', peers: [hotB], foldLimit: 2 },
+      '0/1 4000/1 8000/1',
+    ],
+    [
+      'one more than that',
+      { local: '0/1 4000/1 8000/1', peers: [peer('b', '0/1 c000/1')], foldLimit: 2 },
+      '0/1 4000/1 8000/1',
+    ],
+    ['as many buckets as the limit', { local: '0/1', peers: [peer('b', '0/4')], bucketLimit: 4 }, '0/4'],
+    ['a bucket more', { local: '0/1', peers: [peer('b', '0/4')], bucketLimit: 3 }, '0/1'],
+    [
+      'a bucket more in one cell of two',
+      { local: '0/1 8000/1', peers: [peer('b', '0/1 8000/4')], bucketLimit: 3 },
+      '0/1 8000/1',
+    ],
+    [
+      'the buckets that the cluster has beyond the limit',
+      { local: '0/4 8000/1', peers: [peer('b', '0/4 8000/2')], bucketLimit: 3 },
+      '0/4 8000/2',
+    ],
+    [
+      'as many in another cell',
+      { local: '0/4 8000/1', peers: [peer('b', '0/1 8000/4')], bucketLimit: 3 },
+      '0/4 8000/1',
+    ],
+    ['buckets that only the join makes too many', { local: '0/3', peers: [peer('b', '0/2')], bucketLimit: 3 }, '0/3'],
+  ])('C20: the limits are exact: %s', (_, from, expected) => {
+    expect(next(from)).toBe(expected);
+    const isTaken = (from.peers ?? []).every((state) => isAtLeastAsFine(shape(expected), state.shape));
+    expect(nextShape(input(from)).leftOut).toEqual(isTaken ? [] : ['b']);
+  });
+
   it('tells what is added and what goes, on both rings', () => {
     const peers = [peer('b', '0/1 4000/2 8000/1 c000/1', { cold: 'c000' })];
     const { added, removed } = nextShape(input({ local: '0/1 8000/1 c000/1', cold: 'c000', peers }));

@@ -152,6 +152,22 @@ describe('an end', () => {
     expect(process.machine.isDrained).toBe(true);
   });
 
+  it.each<[string, string, boolean]>([
+    ['too old', 'single 2.7 age=70s', true],
+    ['skipped by an operator', 'encrypted 2.7 c.7', true],
+    ['a marker', 'marker', false],
+    ['for others', 'single 2.7 to=c', false],
+  ])('R14: of one that was %s: a process before may have sent it or not', async (_, words, mustOpen) => {
+    const { stage, process } = stageOf({ end: 0xffff, options: { ttlMs: 60_000 } });
+    stage.replaceRecord(record({}));
+    await process.start();
+    await append(stage, words);
+    if (words.startsWith('encrypted')) await process.tell({ type: 'skip', position: at(0) });
+    await seal(stage);
+    expect(stage.lines.some((line) => line.startsWith('open'))).toBe(mustOpen);
+    expect(process.machine.isDrained).toBe(true);
+  });
+
   it('R14: of another comes without a producer', async () => {
     const { stage, process } = stageOf();
     stage.replaceRecord(record({ settled: at(1) }));
@@ -196,6 +212,43 @@ describe('what stands in the way', () => {
     stage.held.delete('reads');
     await process.letGo('reads');
     await append(stage, 'chunk m 2/2 2.7');
+    expect(process.machine.report()).toMatchObject({ settled: at(1), waitingFor: { for: 'entries' } });
+  });
+
+  it('nothing is planned before the remote is known', async () => {
+    const { stage, process } = stageOf();
+    await process.takeUp();
+    await process.tell({ type: 'start' });
+    await append(stage, 'single 2.7');
+    expect(process.machine.report().waitingFor).toEqual({ for: 'layout' });
+    await process.tell({ type: 'layout', layout: stage.remoteLayout });
+    expect(process.machine.report()).toMatchObject({ settled: at(0), waitingFor: { for: 'entries' } });
+  });
+
+  it('B17: a version that is being translated is named', async () => {
+    const { stage, process } = stageOf({ options: { translateSchemas: true } });
+    await process.start();
+    stage.held.add('translations');
+    await append(stage, 'single 2.7 schema=\tv');
+    expect(process.machine.report().waitingFor).toEqual({ for: 'schema', reason: 'version 0976 is being translated' });
+  });
+
+  it('R10: the budget is asked once for an entry, and what is not needed any more is given back', async () => {
+    const { stage, process } = stageOf({ end: 0xffff });
+    await process.start();
+    stage.held.add('grants');
+    expect(await stage.told(() => append(stage, 'entry 2.7 c.7', 'entry 3.7 d.7 size=200'))).toContain(
+      'ask the budget ...',
+    );
+    expect(process.machine.report().waitingFor).toEqual({ for: 'budget' });
+    const budget = (lines: readonly string[]) => lines.filter((line) => line.includes('budget'));
+    // The larger entry asks for itself.
+    expect(budget(await stage.told(() => process.granted()))).toEqual(['give the budget back', 'ask the budget ...']);
+    expect(budget(await stage.told(() => process.tell({ type: 'pause' })))).toEqual(['give the budget back']);
+    // The grant was under way.
+    expect(budget(await stage.told(() => process.tell({ type: 'granted' })))).toEqual(['give the budget back']);
+    expect(budget(await stage.told(() => process.tell({ type: 'resume' })))).toEqual(['ask the budget ...']);
+    expect(budget(await stage.told(() => process.granted()))).toEqual(['give the budget back']);
     expect(process.machine.report()).toMatchObject({ settled: at(1), waitingFor: { for: 'entries' } });
   });
 
