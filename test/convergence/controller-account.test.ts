@@ -1,6 +1,6 @@
 /** What a controller remembers and says of itself: lags, the times of its changes, retries, and refusals in words. */
 import { describe, expect, it } from 'vitest';
-import { stepController } from '../../src/convergence/index.js';
+import { controllerStatus, stepController } from '../../src/convergence/index.js';
 import { splitSegment } from '../../src/layout/index.js';
 import { Bench, met, START_MS, split } from './bench.js';
 import { peer } from './shorthand.js';
@@ -38,6 +38,55 @@ describe('how long a peer differs', () => {
     bench.nowMs += 300;
     expect(bench.statusOf('b')).toMatchObject({ condition: 'unheard', converged: [], diverged: [] });
     expect(bench.statusOf('b')).not.toHaveProperty('lagMs');
+  });
+});
+
+describe('the status', () => {
+  const changing = ({ state, nowMs }: Bench) => controllerStatus(state, nowMs).changing;
+
+  it('of a peer that is unheard says no more than that', () => {
+    expect(new Bench('0/1').statusOf('b')).toStrictEqual({
+      cluster: 'b',
+      condition: 'unheard',
+      converged: [],
+      diverged: [],
+      mismatches: [],
+      leftOut: false,
+      wentBack: false,
+    });
+  });
+
+  it('of one that is heard says how old its state is, what it knows, and where it differs', () => {
+    const caps = { maxSegments: 2, maxEntryBucketsPerSegment: 4 };
+    const bench = met('0/1 4000/2 8000/1 c000/1', { members: ['b', 'c'] });
+    bench.push(peer('b', '0/1 4000/1 8000/1 c000/1', { epoch: 2, caps }));
+    bench.nowMs += 40;
+    const { converged, diverged, mismatches, ...rest } = bench.statusOf('b') ?? expect.fail('no status');
+    expect(rest).toStrictEqual({
+      ...{ cluster: 'b', condition: 'heard', ackedEpoch: 1, ageMs: 40, lagMs: 40 },
+      ...{ leftOut: false, wentBack: false },
+    });
+    expect({ converged, diverged }).toEqual({
+      converged: [
+        { start: 0, end: 0x3fff },
+        { start: 0x8000, end: 0xffff },
+      ],
+      diverged: [{ start: 0x4000, end: 0x7fff }],
+    });
+    expect(mismatches).toHaveLength(2);
+    expect(bench.statusOf('c')?.mismatches).toEqual([]);
+  });
+
+  it('says that the layout is changing while a change is under way, or waits to be tried again', () => {
+    const bench = met('0/1');
+    expect(changing(bench)).toBe(false);
+    bench.push(peer('b', '0/1 8000/1', { epoch: 2 }));
+    expect(changing(bench)).toBe(true);
+    bench.send({ type: 'changeFailed', reason: 'down', layout: bench.state.layout, random: 0.5 });
+    expect([bench.state.isChanging, changing(bench)]).toEqual([false, true]);
+    bench.after(100);
+    bench.commit();
+    expect(changing(bench)).toBe(false);
   });
 });
 
