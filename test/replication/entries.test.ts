@@ -4,8 +4,10 @@
  */
 import { describe, expect, it } from 'vitest';
 import { parseEntry } from '../../src/entry/index.js';
+import { IsthmusError } from '../../src/errors.js';
 import { createLayout } from '../../src/layout/index.js';
 import type { SegmentOptions } from '../../src/replication/index.js';
+import { holdOf } from '../../src/replication/planning.js';
 import { batchOf, single } from '../support/rebatch.js';
 import { type Process, SegmentStage, START_MS } from '../support/segment-stage.js';
 import { encodeEntry } from '../support/stage-entries.js';
@@ -293,5 +295,28 @@ describe('R8b, B51: what is too large is made to fit', () => {
       expect(contentText(parseEntry(stored.bytes))).toMatch(/^2\.[19]$/);
     }
     expect(process.machine.report().waitingFor).toEqual({ for: 'entries' });
+  });
+
+  it('what meets the limit exactly with its stamp goes; a byte less, and a single message is held with both sizes', async () => {
+    const bytes = entry('single', '2.7', 'size=200');
+    const { stage } = await replicate([bytes]);
+    const size = stage.topic.entries(0)[0]?.bytes.length ?? -1;
+    expect((await replicate([bytes], { maxEntryBytes: size })).counted).toEqual(counts({ verbatimEntries: 1 }));
+    const { counted, process } = await replicate([bytes], { maxEntryBytes: size - 1 });
+    expect(counted).toEqual(counts({ held: { tooLarge: 1 } }));
+    const message = `the entry has ${size} bytes with its stamp; the limit is ${size - 1}`;
+    expect(process.machine.report().held).toMatchObject({ reason: 'tooLarge', message });
+  });
+});
+
+describe('R5: an error that holds an entry', () => {
+  it('is one of the entry itself; another is a defect, and is thrown on', () => {
+    const { reason, message } = holdOf(new IsthmusError('malformedEntry', 'so it is'));
+    expect([reason, message]).toEqual(['malformedEntry', 'so it is']);
+    for (const defect of [new IsthmusError('invalidLayout', 'no'), new TypeError('no'), { code: 'malformedEntry' }]) {
+      expect(() => holdOf(defect)).toThrow(
+        expect.objectContaining(defect instanceof Error ? { message: 'no' } : defect),
+      );
+    }
   });
 });
