@@ -166,6 +166,7 @@ export {
 } from './schema-suite.js';
 export { arbSegmentEvent, type SegmentEventOptions } from './segment-events.js';
 export {
+  type ArbBytes,
   arbFailure,
   arbFoundCopy,
   arbLaneStop,
