@@ -231,6 +231,12 @@ describe('what is said to peers', () => {
     expect(bench.statusOf('b')?.leftOut).toBe(false);
   });
 
+  it('C19: a state in another’s name is not learnt from an answer either', () => {
+    const bench = new Bench('0/1');
+    expect(bench.answer(peer('c', '0/1 8000/1'), undefined, 'b')).toEqual([]);
+    expect(bench.statusOf('b')).toMatchObject({ condition: 'unheard', ackedEpoch: 1 });
+  });
+
   it('C19: who leaves is answered once, and no more when the change is made', () => {
     const bench = met('0/1', { members: ['b', 'c'] });
     bench.push(peer('c', '0/1 8000/1', { epoch: 2 }), 5);
