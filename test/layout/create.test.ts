@@ -40,7 +40,7 @@ describe('creating a layout', () => {
     ['bucket count 0', { buckets: 0, nowMs }],
     ['bucket count 65537', { buckets: 65537, nowMs }],
     ['nowMs is -1', { nowMs: -1 }],
-    ['nowMs is null', { nowMs: Number.NaN }],
+    ['nowMs is NaN', { nowMs: Number.NaN }],
     ['properties is {"a":1}', { properties: { a: 1 as unknown as string }, nowMs }],
   ])('%s: refused', (message, options) => {
     expect(() => createLayout(options)).toThrow(
