@@ -35,11 +35,7 @@ class Stage {
 
   add(words: string): EntryRecord {
     const record = this.window.add(at(this.window.end), new Uint8Array(8));
-    const [uuid = '', share] = words.split(' ');
-    const [number = 0, numChunks = 0] = share?.split('/').map(Number) ?? [];
-    const chunk: ChunkInfo | undefined =
-      share === undefined ? undefined : { uuid, chunkId: number - 1, numChunks, totalSize: 9 };
-    this.chunking.track(record, chunk);
+    this.chunking.track(record, chunkOf(words));
     return record;
   }
 
@@ -56,14 +52,18 @@ class Stage {
   }
 }
 
+/** `m 1/2`: the first of two chunks of a message; `-`: none. */
+function chunkOf(words: string): ChunkInfo | undefined {
+  const [uuid = '', share] = words.split(' ');
+  if (share === undefined) return undefined;
+  const [number = 0, numChunks = 0] = share.split('/').map(Number);
+  return { uuid, chunkId: number - 1, numChunks, totalSize: 9 };
+}
+
 describe('a chunked message', () => {
   it('is settled as a whole, when its last chunk is stored', () => {
     const stage = new Stage();
-    const [first, other, second] = ['m 1/2', '-', 'm 2/2'].map((words) => stage.add(words)) as [
-      EntryRecord,
-      EntryRecord,
-      EntryRecord,
-    ];
+    const [first, other, second] = [stage.add('m 1/2'), stage.add('-'), stage.add('m 2/2')] as const;
     expect([first, other, second].map(({ message }) => message?.uuid)).toEqual(['m', undefined, 'm']);
     stage.store(first);
     expect([stage.news, first.bytes, stage.window.unsettledEntries]).toEqual([[], undefined, 2]);
@@ -87,11 +87,7 @@ describe('a chunked message', () => {
     expect(records.map(({ message }) => message?.uuid)).toEqual(expected);
     expect(records.map(({ isAlone }) => isAlone)).toEqual(expected.map((uuid) => uuid === undefined));
     // Planned again, each is what it was.
-    records.forEach((record, i) => {
-      const [uuid = '', share = ''] = words[i]?.split(' ') ?? [];
-      const [number = 0, numChunks = 0] = share.split('/').map(Number);
-      stage.chunking.track(record, { uuid, chunkId: number - 1, numChunks, totalSize: 9 });
-    });
+    for (const [i, record] of records.entries()) stage.chunking.track(record, chunkOf(words[i] ?? '-'));
     expect(records.map(({ message }) => message?.uuid)).toEqual(expected);
   });
 
@@ -126,11 +122,7 @@ describe('a chunked message', () => {
 
   it('goes again as a whole where a seal cuts it, and only there', () => {
     const stage = new Stage();
-    const [first, second, other] = ['m 1/3', 'm 2/3', 'n 1/2'].map((words) => stage.add(words)) as [
-      EntryRecord,
-      EntryRecord,
-      EntryRecord,
-    ];
+    const [first, second, other] = [stage.add('m 1/3'), stage.add('m 2/3'), stage.add('n 1/2')] as const;
     stage.store(first);
     stage.chunking.sending(second, 3);
     stage.chunking.sending(other, 4);

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SourcePosition } from '../../src/entry/index.js';
 import type { LaneSend } from '../../src/replication/entry-record.js';
+import { EntryWindow } from '../../src/replication/entry-window.js';
 import { Lane } from '../../src/replication/lane.js';
 import { FULL_RANGE } from '../../src/ring/index.js';
 
@@ -13,26 +14,15 @@ const laneFrom = (checkpoint?: SourcePosition) => new Lane(3, FULL_RANGE, checkp
 
 function sendOf(entryId: number): LaneSend {
   const position = at(entryId);
-  const buffers = { head: new Uint8Array(), payload: new Uint8Array() };
   return {
-    record: {
-      index: entryId,
-      position,
-      length: 0,
-      bytes: undefined,
-      entry: undefined,
-      needsPlan: false,
-      sends: [],
-      done: undefined,
-      settled: false,
-      held: undefined,
-      rebatched: false,
-      repeated: undefined,
-      message: undefined,
-      isAlone: false,
-    },
+    record: new EntryWindow().add(position, new Uint8Array()),
     rectangle: undefined,
-    send: { position, previous: undefined, lowestHash: undefined, buffers },
+    send: {
+      position,
+      previous: undefined,
+      lowestHash: undefined,
+      buffers: { head: new Uint8Array(), payload: new Uint8Array() },
+    },
     bytes: 0,
   };
 }
