@@ -3,7 +3,7 @@
  * and towards those that are read back; and the stop reasons: each is reached, and each has its remedy.
  */
 import { describe, expect, it } from 'vitest';
-import { createLayout, splitSegment } from '../../src/layout/index.js';
+import { createLayout } from '../../src/layout/index.js';
 import type { SendResult } from '../../src/ports/index.js';
 import { FAILURES, type FailureClass, STOP_REASONS, type StopReason } from '../../src/replication/index.js';
 import { type Process, SegmentStage, START_MS, type StageOptions } from '../support/segment-stage.js';
@@ -29,17 +29,6 @@ function stageOf(options: Partial<StageOptions> = {}): { stage: SegmentStage; pr
   const layout = createLayout({ segments: 2, buckets: 1, nowMs: START_MS });
   const stage = new SegmentStage({ source: { range: { start: 0, end: 0x7fff } }, layout, ...options });
   return { stage, process: stage.process('one') };
-}
-
-/** The remote splits the lower half, and the machine is told. */
-async function split(stage: SegmentStage, process: Process): Promise<void> {
-  stage.topic.change((layout) => splitSegment(layout, 0, { nowMs: stage.nowMs }));
-  await process.tell({ type: 'layout', layout: stage.remoteLayout });
-}
-
-async function letGo(stage: SegmentStage, process: Process, kind: 'sends' | 'opens'): Promise<void> {
-  stage.held.delete(kind);
-  await process.letGo(kind);
 }
 
 /** What follows at once, and what the status says then. */
@@ -117,8 +106,8 @@ describe('a send that fails', () => {
     async ({ type, dedup }) => {
       const { stage, process } = await inFlight(dedup, 3);
       await process.result(0, { type, reason } as SendResult);
-      if (type === 'sealed') await split(stage, process);
-      await letGo(stage, process, 'sends');
+      if (type === 'sealed') await process.split();
+      await process.letGo('sends');
       const isHeld = type === 'rejected' || type === 'tooLarge';
       if (isHeld) await process.tell({ type: 'skip', position: { ledgerId: 7n, entryId: 0n } });
       await stage.advance(30_000);
@@ -135,7 +124,7 @@ describe('a send that fails', () => {
       const { stage, process } = await inFlight(dedup, 2);
       await process.result(0, { type, reason } as SendResult);
       stage.held.add('recoveries');
-      const told = await stage.told(() => split(stage, process));
+      const told = await stage.told(() => process.split());
       const isAsked = told.some((line) => line.startsWith('ask sealed 0'));
       expect(isAsked).toBe(dedup === 'readBack' || type === 'ambiguous' || type === 'fenced');
     },
@@ -178,7 +167,7 @@ describe('an answer that is none', () => {
     // The answers to the two sends that were behind it.
     expect(await stage.told(() => process.result(0, { type: 'gap' }))).toEqual([]);
     expect(await stage.told(() => process.result(0, { type: 'gap' }))).toEqual([]);
-    await letGo(stage, process, 'sends');
+    await process.letGo('sends');
     expect(storedText(stage.topic)[0]).toBe('0 0000-7fff: 7:0 (2.7), 7:1 (2.7), 7:2 (2.7)');
   });
 });
@@ -200,7 +189,7 @@ const REACHED: Readonly<Record<Exclude<StopReason, 'notProvisioned'>, () => Prom
   unsupported: async () => failedOpening('unsupported'),
   sourceWentBackwards: async () => {
     const { stage, process } = await inFlight('window', 1);
-    await letGo(stage, process, 'sends');
+    await process.letGo('sends');
     await process.crash();
     stage.source.rebuild(3n);
     stage.replaceRecord(undefined);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryRemoteOptions } from '../../src/adapters/memory/index.js';
 import type { SourcePosition } from '../../src/entry/index.js';
-import { createLayout, splitSegment } from '../../src/layout/index.js';
+import { createLayout } from '../../src/layout/index.js';
 import { type Process, SegmentStage, START_MS } from '../support/segment-stage.js';
 import { encodeEntry } from '../support/stage-entries.js';
 
@@ -25,16 +25,6 @@ async function append(stage: SegmentStage, key = '2.7'): Promise<void> {
   await stage.sourceChanged();
 }
 
-async function split(stage: SegmentStage, process: Process): Promise<void> {
-  stage.topic.change((layout) => splitSegment(layout, 0, { nowMs: START_MS }));
-  await process.tell({ type: 'layout', layout: stage.remoteLayout });
-}
-
-async function letGo(stage: SegmentStage, process: Process, kind: 'sends' | 'recoveries'): Promise<void> {
-  stage.held.delete(kind);
-  await process.letGo(kind);
-}
-
 const laneOf = ({ machine }: Process, segmentId: number) =>
   machine.report().lanes.find((lane) => lane.segmentId === segmentId);
 
@@ -47,7 +37,7 @@ describe('an opening', () => {
     const told = () => stage.told(() => process.tell({ type: 'openFailed', laneId, failure: unavailable }));
     expect(await told()).toEqual([]);
     expect(await stage.told(() => process.tell({ type: 'opened', laneId }))).toEqual([]);
-    await letGo(stage, process, 'sends');
+    await process.letGo('sends');
     expect(stage.source.acknowledged).toEqual(at(0));
   });
 
@@ -64,7 +54,7 @@ describe('an opening', () => {
     const opens = async () => (await stage.told(() => stage.advance(100))).filter((line) => /^(open|wake)/.test(line));
     expect(await opens()).toEqual(['open 1: opened', 'wake at 300ms']);
     expect(await opens()).toEqual(['open 0: opened']);
-    await letGo(stage, process, 'sends');
+    await process.letGo('sends');
     expect(stage.source.acknowledged).toEqual(at(1));
   });
 });
@@ -88,7 +78,7 @@ describe('a segment that is sealed', () => {
     const { stage, process } = await stageOf({ dedup: 'readBack' });
     stage.held.add('sends');
     await append(stage);
-    await split(stage, process);
+    await process.split();
     const told = await stage.told(() => process.result(0, { type: 'rejected', reason: 'so it is' }));
     expect(told.filter((line) => line.startsWith('open 0'))).toEqual([]);
     expect(told.some((line) => line.startsWith('ask sealed 0'))).toBe(true);
@@ -100,7 +90,7 @@ describe('a segment that is sealed', () => {
       const { stage, process } = await stageOf({});
       stage.held.add('sends').add('recoveries');
       for (let i = 0; i < 2; i++) await append(stage);
-      await split(stage, process);
+      await process.split();
       expect(laneOf(process, 0)).toMatchObject({ state: 'closing', inFlight: 2 });
       await process.result(0, { type: 'stored' });
       const result = type === 'stored' ? ({ type } as const) : unavailable;
@@ -114,7 +104,7 @@ describe('a segment that is sealed', () => {
     stage.held.add('sends').add('recoveries');
     await append(stage);
     await process.result(0, { type: 'ambiguous', reason: 'no answer' });
-    await split(stage, process);
+    await process.split();
     const waits: number[] = [];
     for (const reason of ['the first', 'the second', 'the third']) {
       await process.recovered(0, reason);
@@ -126,8 +116,8 @@ describe('a segment that is sealed', () => {
       await stage.advance(waits.at(-1) ?? 0);
     }
     expect(waits).toEqual([100, 200, 400]);
-    await letGo(stage, process, 'recoveries');
-    await letGo(stage, process, 'sends');
+    await process.letGo('recoveries');
+    await process.letGo('sends');
     expect(stage.source.acknowledged).toEqual(at(0));
     // A second answer to what was asked once.
     expect(

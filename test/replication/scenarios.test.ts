@@ -155,7 +155,6 @@ class Story {
         this.world.held.add(first as Kind);
         return;
       case 'let':
-        this.world.held.delete(first as Kind);
         return this.process.letGo(first as Kind);
       case 'arrives':
         return this.process.arrives(Number(first), second === 'unanswered');

@@ -115,7 +115,6 @@ class Play {
         stage.held.add(action.kind);
         return;
       case 'letGo':
-        stage.held.delete(action.kind);
         return process.letGo(action.kind);
       case 'wait':
         return stage.advance(action.ms);

@@ -198,8 +198,7 @@ describe('what stands in the way', () => {
     await process.start();
     await append(stage, 'chunk m 1/2 2.7');
     stage.held.add('reads');
-    stage.topic.change((layout) => splitSegment(layout, 0, { nowMs: START_MS }));
-    await process.tell({ type: 'layout', layout: stage.remoteLayout });
+    await process.split();
     const entries = stage.source.entries.splice(0);
     const waits: number[] = [];
     for (let i = 0; i < 3; i++) {
@@ -209,7 +208,6 @@ describe('what stands in the way', () => {
     }
     expect(waits).toEqual([100, 200, 400]);
     stage.source.entries = entries;
-    stage.held.delete('reads');
     await process.letGo('reads');
     await append(stage, 'chunk m 2/2 2.7');
     expect(process.machine.report()).toMatchObject({ settled: at(1), waitingFor: { for: 'entries' } });

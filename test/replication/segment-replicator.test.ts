@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryRemoteOptions } from '../../src/adapters/memory/index.js';
 import { encodeMessage, parseEntry, SOURCE_POSITION_PROPERTY, type SourcePosition } from '../../src/entry/index.js';
-import { createLayout, mergeSegments, splitSegment } from '../../src/layout/index.js';
+import { createLayout, mergeSegments } from '../../src/layout/index.js';
 import type { SegmentOptions } from '../../src/replication/index.js';
 import { type Process, SegmentStage, START_MS } from '../support/segment-stage.js';
 import { encodeEntry } from '../support/stage-entries.js';
@@ -34,11 +34,6 @@ async function append(stage: SegmentStage, ...entries: readonly Uint8Array[]): P
   await stage.sourceChanged();
 }
 
-async function split(stage: SegmentStage, process: Process, segmentId = 0): Promise<void> {
-  stage.topic.change((layout) => splitSegment(layout, segmentId, { nowMs: START_MS }));
-  await process.tell({ type: 'layout', layout: stage.remoteLayout });
-}
-
 /** Everything stored in a segment, as text. */
 const stored = (stage: SegmentStage, segmentId = 0) =>
   storedText(stage.topic).find((line) => line.startsWith(`${segmentId} `));
@@ -54,11 +49,10 @@ describe('reading', () => {
     // The read behind 7:0 is out for long; meanwhile 7:0 has to be sent again, and to be read again for that.
     const comes = process.takeRead();
     stage.held.add('reads');
-    expect(reads(await stage.told(() => split(stage, process)))).toEqual(['read ...']);
+    expect(reads(await stage.told(() => process.split()))).toEqual(['read ...']);
     await append(stage, entry('single', '2.8'), entry('chunk', 'm', '2/2', '2.7'));
     await comes();
     expect(process.machine.report()).toMatchObject({ unsettledEntries: 1, waitingFor: { for: 'entries' } });
-    stage.held.delete('reads');
     await process.letGo('reads');
     expect(stored(stage, 2)).toBe('2 0000-3fff: 7:0 (m 1/2), 7:1 (2.8), 7:2 (m 2/2)');
     expect(stage.source.acknowledged).toEqual(at(2));
@@ -200,7 +194,6 @@ describe('schemas (B17)', () => {
     await stage.advance(2_000);
     const young = (version: string) => encodeEntry('single', ['2.7', `schema=${version}`], stage.nowMs);
     await append(stage, young('v2'));
-    stage.held.delete('translations');
     for (let i = 0; i < 2; i++) await process.letGo('translations');
     for (const version of ['v1', 'v2']) stage.schemas.set(version, { type: 'translated', version: Buffer.from('w') });
     await stage.advance(500);
@@ -395,7 +388,6 @@ describe('time', () => {
     );
     expect(sends(first)).toEqual(['send 7:0 (m 1/2) to 0, whole up to nothing ...']);
     await stage.advance(1_000);
-    stage.held.delete('sends');
     expect(sends(await stage.told(() => process.letGo('sends')))).toEqual([
       'send 7:1 (2.7) to 0 behind 7:0: stored',
       'send 7:2 (2.8) to 0 behind 7:1: stored',

@@ -6,7 +6,7 @@
 import { type MemoryRemoteOptions, MemoryTopic } from '../../src/adapters/memory/index.js';
 import { readBackSegment } from '../../src/drivers/read-back.js';
 import type { SourcePosition } from '../../src/entry/index.js';
-import type { Layout } from '../../src/layout/index.js';
+import { type Layout, splitSegment } from '../../src/layout/index.js';
 import type {
   CursorRecord,
   CursorStore,
@@ -515,6 +515,13 @@ export class Process {
 
   // What the story says of what waits.
 
+  /** The remote splits a segment in halves, and the machine is told. */
+  split(segmentId = 0): Promise<void> {
+    const { stage } = this;
+    stage.topic.change((layout) => splitSegment(layout, segmentId, { nowMs: stage.nowMs }));
+    return this.tell({ type: 'layout', layout: stage.remoteLayout });
+  }
+
   /** The oldest send to a segment gets this result, whatever the remote would say. */
   result(segmentId: number, result: SendResult): Promise<void> {
     const [laneId, lane] = this.laneTo(segmentId);
@@ -577,8 +584,9 @@ export class Process {
     await this.tellLater();
   }
 
-  /** Answers everything of a kind that waits, now that it is not held any more. */
+  /** A kind is not held any more: answers everything of it that waits. */
   async letGo(kind: Kind): Promise<void> {
+    this.stage.held.delete(kind);
     switch (kind) {
       case 'reads':
         return this.readOn();
